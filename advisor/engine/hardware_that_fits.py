@@ -1,6 +1,6 @@
 """Hardware on which a run would do: more of the same cards, or larger ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from advisor.engine.states import Plan
 from advisor.hardware import Hardware, find_gpu, larger_gpus
@@ -15,7 +15,7 @@ ANY = "b200"
 
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
-    """The smallest number of these GPUs, and the next larger card, with which a plan ends well, and its condition."""
+    """The smallest number of these GPUs, and the next larger card, with which a plan ends well, with room if it can be had."""
     return [hardware.title + plan.end.estimate.condition for plan, hardware in other_hardware(run, planned)]
 
 
@@ -31,9 +31,18 @@ def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[P
         if not places or not planned(on_machines(run, places[-1])).ends_well:
             continue
         ends = ((planned(on_machines(run, place)), place) for place in places)
-        first = next(((plan, place) for plan, place in ends if plan.ends_well), None)
-        if first is not None:
-            yield first
+        yield from _first_with_room((plan, place) for plan, place in ends if plan.ends_well)
+
+
+def _first_with_room(ends: Iterable[tuple[Plan, Hardware]]) -> Iterator[tuple[Plan, Hardware]]:
+    """The first of ends, from the smallest, that leaves some of the card free; else the first."""
+    full: list[tuple[Plan, Hardware]] = []
+    for plan, place in ends:
+        if not plan.end.estimate.has_little_room:
+            yield plan, place
+            return
+        full.append((plan, place))
+    yield from full[:1]
 
 
 def on_any_gpu(run: Run) -> Run:

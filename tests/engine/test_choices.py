@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -180,11 +181,28 @@ def test_the_next_larger_card_on_which_a_plan_ends_well_is_named_and_is_empty(ma
     def planned(other):
         seen.append(other.hardware)
         word = verdict if other.hardware.gpu.total_bytes >= enough.total_bytes else "does-not-fit"
-        return Plan((), SimpleNamespace(verdict=word, estimate=SimpleNamespace(condition="")))
+        return ending(word)
 
     found = hardware_that_would_do(used, planned)
     assert found == ([parse_hardware(f"1x {enough.id}").title] if does else [])
     assert all(one.free_bytes is None for one in seen if one.gpu.id != run.hardware.gpu.id)
+
+
+def ending(verdict: str, *, little_room: bool = False) -> Plan:
+    """As much of a plan as the choice of hardware asks for."""
+    found = SimpleNamespace(verdict=verdict, estimate=SimpleNamespace(condition="", has_little_room=little_room))
+    return Plan((), cast("State", found))
+
+
+@pytest.mark.parametrize(("room_from", "named"), [(4, "4x"), (99, "2x")])
+def test_the_fewest_cards_that_leave_room_are_named_or_the_fewest(make_run, room_from: int, named: str):
+    run = make_run(LARGE, "1x rtx-4090")
+
+    def planned(other):
+        same_card = other.hardware.gpu.id == run.hardware.gpu.id
+        return ending("fits" if same_card else "does-not-fit", little_room=other.hardware.world_size < room_from)
+
+    assert [title[:2] for title in hardware_that_would_do(run, planned)] == [named]
 
 
 def test_next_to_the_same_training_near_the_limit_other_training_is_looked_for(make_run):
