@@ -133,12 +133,16 @@ class Option:
 
 @record(eq=False)
 class NotTaken:
-    """A way, or a step, that is not taken, and why; bytes and seconds of its end where it has one."""
+    """A way, or a step, that is not taken, and why; bytes and seconds of its end where it has one.
+
+    ``keeps_more``: of what is trained, than the way that is taken.
+    """
 
     title: str
     because: str
     memory: int | None = None
     seconds: float | None = None
+    keeps_more: bool = False
 
 
 @record

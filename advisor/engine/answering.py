@@ -1,23 +1,21 @@
 """Run, Report -> Answer: does it fit, what can be done, and which of it to take."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from advisor.engine.answer import Answer, NotTaken, Option, Reason
+from advisor.engine.answer import Answer, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
 from advisor.engine.headline import Facts, action, headline, no_gpus_hint
 from advisor.engine.model_hints import unknown_model_hints
-from advisor.engine.options import Options, planner, room_rules
+from advisor.engine.not_taken import not_taken
+from advisor.engine.options import Options, room_rules
 from advisor.engine.pace import Pace
 from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
-from advisor.util import as_typed, counted
-
-DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
-"""The steps that bring DeepSpeed, and its fp32 masters with it."""
+from advisor.util import as_typed
 
 
 def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
@@ -50,7 +48,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
-        not_taken=tuple(_not_taken(asked, chosen)),
+        not_taken=tuple(not_taken(asked, chosen)),
         seconds=facts.pace.seconds,
         tokens_per_second=facts.pace.tokens,
         more_room=chosen.more_room if chosen is not None else "",
@@ -127,28 +125,3 @@ def _holds(options: Sequence[Option]) -> Callable[[Option], bool]:
     """Whether a way that does not start is the same once another has repaired what stops it."""
     repaired = [{step.rule for step in option.steps} for option in options if option.command and option.starts]
     return lambda option: option.starts or not repaired or {step.rule for step in option.steps} <= repaired[0]
-
-
-def _not_taken(asked: Asked, chosen: Option | None) -> Iterator[NotTaken]:
-    """FSDP2 where DeepSpeed came in its place, with its figures; then the steps that are no help."""
-    looks = asked.options.details or asked.options.outlook
-    if looks and chosen is not None and chosen.letter == "A":
-        brought = any(step.rule in DEEPSPEED for step in chosen.steps)
-        if brought and asked.run.sharding is None:
-            yield from _without_masters(asked)
-    for skipped in asked.report.skipped:
-        yield NotTaken(skipped.rule, skipped.reason)
-
-
-def _without_masters(asked: Asked) -> Iterator[NotTaken]:
-    """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
-    plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
-    if "fsdp-2" in plan.names and plan.verdict == "fits":
-        lost = "its weights have no fp32 masters, so small updates are lost"
-        why = "DeepSpeed comes first unless it takes 15 % longer" if plan.end.run.has_masters else lost
-        yield NotTaken(
-            f"FSDP2 in place of DeepSpeed, {counted(len(plan.steps), 'edit')}",
-            f"{why}; `--flowchart pytorch` prefers it",
-            plan.end.estimate.needed.high,
-            plan.end.shown_seconds,
-        )

@@ -15,7 +15,7 @@ ANY = "b200"
 
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
-    """The smallest number of these GPUs, and the next larger card, with which a plan ends well, with room if it can be had."""
+    """The fewest of these GPUs, and the next larger card, with which a plan ends well, with room if it can be had."""
     return [hardware.title + plan.end.estimate.condition for plan, hardware in other_hardware(run, planned)]
 
 

@@ -8,6 +8,7 @@ from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
 from advisor.engine.search import (
     EQUAL,
+    ONLY_WAYS,
     WITHOUT_MASTERS,
     Point,
     bound,
@@ -35,7 +36,7 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     if plan is not None:
         return plan
     plan = _first_that_fits(search, flowchart, safe_only=safe_only)
-    return (_with_masters(search, flowchart, plan) if plan is not None else None) or plan or _smallest(search)
+    return (_instead(search, flowchart, plan) if plan is not None else None) or plan or _smallest(search)
 
 
 def _as_asked(search: Search, flowchart: Sequence[Tier]) -> Plan | None:
@@ -72,13 +73,17 @@ def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bo
     return None
 
 
-def _with_masters(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | None:
-    """In place of a plan without the masters that its rate needs: one of any tier that keeps them and is as fast."""
-    if WITHOUT_MASTERS.isdisjoint(plan.names) or not needs_masters(plan.end.run):
+def _instead(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | None:
+    """In place of a plan that needs what is taken last: one of any tier that trains the same without it, as fast.
+
+    That is what loses the masters that a rate needs, or shares rows between GPUs.
+    """
+    lost = WITHOUT_MASTERS if needs_masters(plan.end.run) else frozenset[str]()
+    avoided = lost | ONLY_WAYS.keys()
+    if avoided.isdisjoint(plan.names):
         return None
-    rules = [rule.id for tier in flowchart for rule in tier.rules if rule.id not in WITHOUT_MASTERS]
-    walk = with_rules(search.bases[0], rules, safe_only=True, packages=False)
-    kept = end_in(search, walk)
+    rules = [rule.id for tier in flowchart for rule in tier.rules if rule.id not in avoided]
+    kept = end_in(search, with_rules(search.bases[0], rules, safe_only=True, packages=False))
     return kept if kept is not None and _seconds(kept) <= EQUAL * _seconds(plan) else None
 
 

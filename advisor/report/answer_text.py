@@ -133,13 +133,14 @@ def _word_of(rung: Rung, answer: Answer) -> str:
 
 
 def passed_over_lines(answer: Answer, style: Style) -> list[str]:
-    """A way that was not taken though it is much faster than the one that is recommended, and why."""
+    """A way that was not taken though it is much faster than the one to take, or keeps more of the training; why."""
     chosen = answer.recommended
     at = chosen.seconds if chosen is not None else None
     lines: list[str] = []
     for way in answer.not_taken:
-        if at and way.seconds and at > MUCH * way.seconds:
-            figures = f"{seconds(way.seconds)} s a step in place of {seconds(at)}"
+        if way.keeps_more or (at and way.seconds and at > MUCH * way.seconds):
+            room = f"{number(way.memory)} GiB, " if way.keeps_more and way.memory else ""
+            figures = f"{room}{seconds(way.seconds or 0.0)} s a step in place of {seconds(at or 0.0)}"
             lines += style.prose(f"{way.title}, {figures}; {way.because}.", "Not taken: ", indent=2)
     return lines
 

@@ -1,0 +1,64 @@
+"""Ways that are as near as the one to take, and why another is taken."""
+
+from collections.abc import Iterator
+
+from advisor.engine.answer import NotTaken, Option
+from advisor.engine.axes import LENGTH
+from advisor.engine.options import planner
+from advisor.engine.states import Plan
+from advisor.engine.ways_out import ADAPTERS, Asked
+from advisor.util import counted
+
+DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
+"""The steps that bring DeepSpeed, and its fp32 masters with it."""
+EIGHT_BIT = "eight-bit-optimizer"
+BRINGS_ADAPTERS = tuple(rule for rule, _ in ADAPTERS)
+
+
+def not_taken(asked: Asked, chosen: Option | None) -> Iterator[NotTaken]:
+    """FSDP2 where DeepSpeed came in its place, all weights where adapters did; then the steps that are no help."""
+    if chosen is not None and (asked.options.details or asked.options.outlook):
+        brought = {step.rule for step in chosen.steps}
+        if chosen.letter == "A" and not brought.isdisjoint(DEEPSPEED) and asked.run.sharding is None:
+            yield from _without_masters(asked)
+        if chosen.letter == "B" and not brought.isdisjoint(BRINGS_ADAPTERS) and asked.run.adapter is None:
+            yield from _with_all_weights(asked)
+    for skipped in asked.report.skipped:
+        yield NotTaken(skipped.rule, skipped.reason)
+
+
+def _without_masters(asked: Asked) -> Iterator[NotTaken]:
+    """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
+    plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
+    if "fsdp-2" in plan.names and plan.verdict == "fits":
+        lost = "its weights have no fp32 masters, so small updates are lost"
+        why = "DeepSpeed comes first unless it takes 15 % longer" if plan.end.run.has_masters else lost
+        yield _way("FSDP2 in place of DeepSpeed", plan, f"{why}; `--flowchart pytorch` prefers it")
+
+
+def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
+    """The plan that trains all weights all the same, where whole rows fit with one."""
+    plan = planner(asked.options.without(BRINGS_ADAPTERS))(asked.run, False)
+    if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None and LENGTH not in plan.names:
+        kept = next(
+            (step.rule.named(step.before.run, step.after.run) for step in plan.steps if step.rule.id == EIGHT_BIT), ""
+        )
+        ignored = " ".join(f"--ignore {rule}" for rule in BRINGS_ADAPTERS)
+        yield _way(
+            f"All weights trained{f', {kept}' if kept else ''}",
+            plan,
+            f"in the flowchart adapters come first; `--fix --unsafe-fixes {ignored}` writes it",
+            keeps_more=True,
+        )
+
+
+def _way(title: str, plan: Plan, because: str, *, keeps_more: bool = False) -> NotTaken:
+    """A plan that is not taken, with its figures."""
+    end = plan.end
+    return NotTaken(
+        f"{title}, {counted(len(plan.steps), 'edit')}",
+        because,
+        end.estimate.needed.high,
+        end.shown_seconds,
+        keeps_more=keeps_more,
+    )
