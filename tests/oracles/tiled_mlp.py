@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("axolotl")
 
-from .axolotl_kernels import loaded_alone  # noqa: E402
+from .axolotl_kernels import loaded_alone
 
 TiledMLP: Any = loaded_alone("axolotl.monkeypatch.tiled_mlp", "base").TiledMLP
 
