@@ -63,7 +63,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "a classifier's head and loss"
     if run.fake_quantization is not None:
         yield "weights rounded in forward"
-    if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
+    if run.torch_compile or run.tiled_mlp_shards is not None or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
     if run.stack.xielu and run.model.variant.activation == XIELU:
         yield "the fused xIELU"

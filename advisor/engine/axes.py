@@ -45,8 +45,8 @@ SHARDING: tuple[Way, ...] = (
     ("zero-3", "hpz"),
     ("plain-ddp",),
 )
-CONTEXT: tuple[Way, ...] = (("context-parallel",),)
-"""Rows that GPUs share: after what shards, of which it takes FSDP2 alone."""
+CONTEXT: tuple[Way, ...] = (("context-parallel",), ("tiled-mlp",))
+"""Long rows: shared by GPUs, or in tiles; after what shards, of which one takes FSDP2 alone, the other DeepSpeed."""
 OFFLOAD: tuple[Way, ...] = (
     ("less-offload",),
     ("offload-optimizer",),

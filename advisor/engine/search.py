@@ -25,8 +25,8 @@ WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05, **dict.fromkeys(REGROUPING, 1 /
 WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters"})
 LAST_RESORT = 1e3
 """Of what loses small updates of weights: taken where it is the only way."""
-ONLY_WAYS = {"context-parallel": 1e2}
-"""Likewise of what takes GPUs from the batch, by rule."""
+ONLY_WAYS = {"context-parallel": 1e2, "tiled-mlp": 1e2}
+"""Likewise of what takes GPUs from the batch, or needs a package and computes the MLP again, by rule."""
 SPENDS = frozenset(
     {
         "less-offload",

@@ -233,7 +233,8 @@ class Run:
     loss: Loss = "plain"
     liger: frozenset[str] = frozenset()
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
-    tiled_mlp_shards: int = 1
+    tiled_mlp_shards: int | None = None
+    """Pieces of a row that ``tiled_mlp`` passes through an MLP one by one; None is off, 0 as axolotl cuts by length."""
     torch_compile: bool = False
     float8: Float8 | None = None
     """How torchao's linear layers scale to fp8, in which they multiply: ``fp8``."""

@@ -5,9 +5,10 @@ from functools import cached_property
 
 from advisor.memory.activations import checkpoints
 from advisor.memory.activations.attention import is_plain
+from advisor.memory.activations.tiles import tiles
 from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
-from advisor.models.blocks import Attention, Block
+from advisor.models.blocks import Attention, Block, LinearShape
 from advisor.record import record
 from advisor.run import Lora, Run
 from advisor.speed.card import Card
@@ -102,6 +103,13 @@ class Work:
         if self.run.quantization in self.constants.dequantize_cost:
             yield self.dequantization(block)
 
+    def again(self, block: Block) -> list[LinearShape]:
+        """The linears of a tiled MLP, whose forward its backward runs once more: ulysses_sp.py:854-973@0.18.9.
+
+        The number of tiles is agreed upon by a number that all GPUs exchange, too little to count.
+        """
+        return [linear for linear in block.linears if linear.kind == "mlp"] if tiles(self.run, block) else []
+
     def amount(
         self, name: str, kind: Kind, source: str, *, operations: float = 0, rate: float = 0, moved: float = 0
     ) -> Amount:
@@ -114,13 +122,16 @@ class Work:
         passes = block.count * (self.forwards + (1 if self.run.adapter else 2))
         weights = weights_of(block)
         widths = sum(linear.n_in + linear.n_out for linear in block.linears)
+        again = block.count * sum(linear.n_in * linear.n_out for linear in self.again(block))
+        rewritten = block.count * sum(linear.n_in + linear.n_out for linear in self.again(block))
+        moved = passes * (sum(stored for stored, _ in weights) + self.run.tokens * widths)
         return self.amount(
             "linear layers",
             "compute",
             GEMM,
-            operations=passes * 2.0 * self.run.tokens * sum(active for _, active in weights),
+            operations=2.0 * self.run.tokens * (passes * sum(active for _, active in weights) + again),
             rate=self.card.gemm_flops(self.model.hidden_size),
-            moved=passes * 2.0 * (sum(stored for stored, _ in weights) + self.run.tokens * widths),
+            moved=2.0 * (moved + again + self.run.tokens * rewritten),
         )
 
     def attention(self, block: Block, attention: Attention) -> Amount:
@@ -160,26 +171,26 @@ class Work:
         moved = (block.norms * NORM_BYTES[block.norm] + RESIDUAL_BYTES) * block.hidden
         if mixer is not None:
             moved += ROTARY_BYTES * (mixer.query_width + mixer.key_width)
+        inner = 0
         if mlp is not None:
             inner = mlp.width * max(1, mlp.experts_per_token) + mlp.shared_width
-            moved += (GATED_BYTES if mlp.gated else PLAIN_BYTES) * inner
-        passes = (
-            block.count
-            * (self.forwards + BACKWARD_TRAFFIC)
-            * (self.constants.fused_share.value if self.is_fused else 1.0)
-        )
-        return self.amount("norms and activation", "element-wise", TRAFFIC, moved=passes * self.run.tokens * moved)
+            inner *= GATED_BYTES if mlp.gated else PLAIN_BYTES
+        passes = (self.forwards + BACKWARD_TRAFFIC) * (moved + inner) + (inner if self.again(block) else 0)
+        passes *= block.count * (self.constants.fused_share.value if self.is_fused else 1.0)
+        return self.amount("norms and activation", "element-wise", TRAFFIC, moved=self.run.tokens * passes)
 
     def adapters(self, block: Block, lora: Lora) -> Amount:
         """LoRA's narrow products, and the copies and casts around them, of which fused kernels save half."""
         targets = [linear for linear in block.linears if is_target(lora, linear)]
-        passes = block.count * (self.forwards + 2) * self.run.tokens
-        widths = sum(linear.n_in + linear.n_out for linear in targets)
-        inner = sum(rank_at(lora, linear.path) * (linear.n_in + linear.n_out) for linear in targets)
+        passes, again = self.forwards + 2, self.again(block)
+        turns = [(linear, passes + (linear in again)) for linear in targets]
+        widths = sum(count * (linear.n_in + linear.n_out) for linear, count in turns)
+        inner = sum(count * rank_at(lora, linear.path) * (linear.n_in + linear.n_out) for linear, count in turns)
+        tokens = block.count * self.run.tokens
         moved = self.constants.adapter_bytes.value * widths * (0.5 if self.fuses_adapters(lora) else 1.0)
         rate = self.card.tensor_flops * NARROW_SHARE
         return self.amount(
-            "adapters", "element-wise", LORA, operations=passes * 2.0 * inner, rate=rate, moved=passes * moved
+            "adapters", "element-wise", LORA, operations=tokens * 2.0 * inner, rate=rate, moved=tokens * moved
         )
 
     def fuses_adapters(self, lora: Lora) -> bool:
@@ -193,8 +204,9 @@ class Work:
         with_experts = self.run.quantize_moe_experts or self.run.quantization == "gptq"
         linear = sum(one.n_in * one.n_out for one in block.linears)
         elements = sum(stored for stored, _ in weights_of(block)) if with_experts else linear
-        passes = block.count * (self.forwards + 1)
-        return self.amount("dequantization", "element-wise", QLORA, moved=passes * 2.5 * elements * cost)
+        again = sum(one.n_in * one.n_out for one in self.again(block))
+        read = block.count * ((self.forwards + 1) * elements + again)
+        return self.amount("dequantization", "element-wise", QLORA, moved=read * 2.5 * cost)
 
     def of_head(self) -> Iterator[Amount]:
         """The output layer, which is not checkpointed, and the loss over its logits."""

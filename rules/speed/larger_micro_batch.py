@@ -11,12 +11,20 @@ def edits(run: Run) -> list[RunEdits]:
     return [{"micro_batch_size": size * n, "gradient_accumulation_steps": steps // n} for n in divisors(steps)[1:]]
 
 
+def holds_one_row(run: Run) -> bool:
+    """Whether tiled MLPs mix up the gradients of rows, as axolotl's own do (monkeypatch/tiled_mlp/base.py:299@0.19.0).
+
+    DeepSpeed's, which take their place under it, go through rows one after the other.
+    """
+    return run.tiled_mlp_shards is not None and run.zero is None
+
+
 rule = Rule(
     id="larger-micro-batch",
     stage="speed",
     title="Take a larger micro batch at the same global batch",
     label=batches,
-    when=lambda run: run.gradient_accumulation_steps > 1 and run.context_parallel_size == 1,
+    when=lambda run: run.gradient_accumulation_steps > 1 and run.context_parallel_size == 1 and not holds_one_row(run),
     edits=edits,
     why="""
         Small micro batches leave the GPU waiting on kernel launches and on memory. The global batch stays as it is.
@@ -58,6 +66,13 @@ rule = Rule(
             memory="8.3 -> 19.7 GiB",
         ),
         but(without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"), fixed=True),
+        but("tiled_mlp: true"),
+        but(
+            "tiled_mlp: true",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
+            fires=True,
+        ),
         only("base_model: meta-llama/Llama-3.1-8B", "gradient_accumulation_steps: 8", "context_parallel_size: 2"),
     ),
 )

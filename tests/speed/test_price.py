@@ -400,3 +400,12 @@ def test_fp32_of_a_card_without_bf16_is_that_of_its_datasheet():
     rates = {name: card_of(catalogue().gpus[name], "fp32") for name in ("t4", "v100-32gb-sxm2", "rtx-2080-ti")}
     printed = {"t4": 8.1e12, "v100-32gb-sxm2": 15.7e12, "rtx-2080-ti": 13.45e12}
     assert {name: rate.tensor_flops for name, rate in rates.items() if rate} == pytest.approx(printed, rel=0.01)
+
+
+def test_a_tiled_mlp_runs_its_forward_once_more():
+    long = {"sequence_len": 32768, "gradient_checkpointing": True}
+    whole = terms(timed("1x h100-80gb", **long))
+    tiles = terms(timed("1x h100-80gb", **long, tiled_mlp=True, tiled_mlp_num_shards=8))
+    # Llama 8B: forward, recomputation and two of backward, over 218.1M elements a layer, 176.2M of them the MLP's.
+    assert math.isclose(tiles["linear layers"], whole["linear layers"] * (1 + 176.2 / (4 * 218.1)), rel_tol=0.005)
+    assert tiles["attention"] == whole["attention"]

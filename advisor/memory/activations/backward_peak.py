@@ -22,13 +22,13 @@ from advisor.memory.activations.amounts import ONE, Amount, Moment, freed, total
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, keeps_scores, repeated
 from advisor.memory.activations.dtypes import Numbers, numbers_of
-from advisor.memory.activations.experts import passing_weights, quantized, used_weights
+from advisor.memory.activations.evaluation import tiled_forward_bytes
+from advisor.memory.activations.experts import passing_weights, quantized
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import (
     dense_amounts,
     has_shared_gate,
     mlp_amounts,
-    of_activation_gradient,
 )
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
@@ -38,7 +38,13 @@ from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradie
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_backward_peak_bytes, fused_forward_peak_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
-from advisor.memory.activations.recomputed import recomputed_forward, recomputed_four_bit, recomputed_output
+from advisor.memory.activations.product import product_gradients
+from advisor.memory.activations.recomputed import (
+    at_last_linear,
+    recomputed_forward,
+    recomputed_four_bit,
+    recomputed_output,
+)
 from advisor.memory.activations.recomputed_experts import recomputed_experts
 from advisor.memory.activations.recomputed_int8 import (
     held_by_int8,
@@ -48,6 +54,8 @@ from advisor.memory.activations.recomputed_int8 import (
 )
 from advisor.memory.activations.ring import ring_gradients
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
+from advisor.memory.activations.tiled import gradients_left, tiled_bytes
+from advisor.memory.activations.tiles import tiled_input, tiles
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.models.layer_variant import LayerVariant, NormVariant
 
@@ -80,6 +88,8 @@ def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
     if quantized(run) and block.mlp is not None and block.mlp.experts:
         return _shared_bytes(run, block)
     if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
+        return None
+    if tiles(run, block):
         return None
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
@@ -130,10 +140,39 @@ def derived_bytes(run: Run, block: Block) -> int:
     kernels = fused_backward_peak_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
-        if _is_alone(block)
+        if _is_alone(block) or (tiles(run, block) and block.norm == "rms")
         else 0
     )
-    return max(0, run.tokens * per_token, _last_norm_bytes(run, n, family, norm, block), kernels, alone) + waiting
+    mlp = _tiled_mlp_bytes(run, n, family, norm, block) if tiles(run, block) else 0
+    return max(0, run.tokens * per_token, _last_norm_bytes(run, n, family, norm, block), kernels, alone, mlp) + waiting
+
+
+def _tiled_mlp_bytes(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> int:
+    """The widest moment of a tiled MLP, computed again or gone through backward, and of the norm before it."""
+    stream, used_mask, branch = _starting_gradients(n, family, block)
+    held = run.tokens * total(
+        [stream, used_mask, branch, (n.normed, "h"), *_freed_before_mlp(run, n, norm, block)], widths(run, block)
+    )
+    found = [held + tiled_bytes(run, block), _norm_before_bytes(run, n, norm, block)]
+    if block.attention is not None:
+        # Gradients of its output, of queries twice while they are rotated back, of keys and values.
+        passing = [(4 * n.compute, "q"), (n.compute, "k"), (n.compute, "v")]
+        behind = freed(_after_attention(run, n, family, norm, block))
+        found.append(run.tokens * total([stream, *passing, *behind], widths(run, block)))
+    if run.activation_checkpointing:
+        waiting = list(at_last_linear(run, n, family, block))
+        found.append(
+            run.tokens * total([*waiting, (-n.normed, "h")], widths(run, block)) + tiled_forward_bytes(run, block)
+        )
+    return max(found)
+
+
+def _norm_before_bytes(run: Run, n: Numbers, norm: NormVariant, block: Block) -> int:
+    """The backward of the norm before a tiled MLP, whose input has gone; where the tiles are small it is the widest."""
+    if norm not in {"rms", "fp32 rms", "offset rms", "liger"} or block.norms < 2:
+        return 0
+    moment = [*_last_norm(n, norm), *freed(tiled_input(run, n, block))]
+    return run.tokens * total(moment, widths(run, block)) + gradients_left(run, block)
 
 
 def forward_peak_bytes(run: Run, block: Block) -> int:
@@ -171,7 +210,7 @@ def moments(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block
     yield list(altup_gradients(n, block))
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
-    elif block.mlp is not None and not fuses_mlp(run, block):
+    elif block.mlp is not None and not fuses_mlp(run, block) and not tiles(run, block):
         behind = list(_freed_before_mlp(run, n, norm, block))
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
@@ -253,31 +292,6 @@ def _last_norm(n: Numbers, norm: NormVariant) -> Moment:
     return [(18 + n.stream - (2 if norm != "rms" else 0), "h"), (-4, ONE)]
 
 
-def product_gradients(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
-    """Gradients of product, activation and up, after the product itself is freed.
-
-    Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
-    """
-    mlp = block.mlp
-    assert mlp is not None
-    if mlp.experts:
-        yield from routed.product_gradients(run, n, family, mlp)
-        yield -(used_weights(run, n.compute, block) // run.tokens), ONE
-        return
-    if not mlp.gated:
-        step = family.activation_gradient
-        yield (of_activation_gradient(n, step) if step else 2 * n.inner), "f"
-    elif "glu" in run.liger:
-        yield n.inner, "f"
-        return
-    else:
-        yield 3 * n.inner, "f"
-    if adapted := list(freed_by_adapters(run, n, block)):
-        yield from adapted
-    else:
-        yield from freed(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
-
-
 def _probability_gradients(
     run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block
 ) -> Iterator[Amount]:
@@ -307,6 +321,7 @@ def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: NormVaria
     # Of four, one comes before attention: the output of the sublayer has a norm of its own.
     yield from norms[len(norms) // (4 if block.norms == 4 else 2) :]
     yield from mlp_amounts(run, n, family, block)
+    yield from tiled_input(run, n, block)
 
 
 def _freed_before_experts(

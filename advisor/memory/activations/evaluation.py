@@ -15,9 +15,11 @@ from advisor.memory.activations.feedforward import of_activation
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
+from advisor.memory.activations.tiles import tile_tokens, tiles
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target
 from advisor.models.layer_variant import LayerVariant
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block, Mlp
@@ -35,14 +37,35 @@ def derived_bytes(run: Run, block: Block) -> int:
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
     known = widths(run, block)
-    moments = [*feedforward(run, n, family, block), list(attention(run, n, block))]
-    return run.tokens * max(total(moment, known) for moment in moments)
+    moments = [list(attention(run, n, block))]
+    if not tiles(run, block):
+        moments += feedforward(run, n, family, block)
+        return run.tokens * max(total(moment, known) for moment in moments)
+    held = run.tokens * total(held_amounts(n, family), known)
+    return max(run.tokens * total(moments[0], known), held + tiled_forward_bytes(run, block))
+
+
+def tiled_forward_bytes(run: Run, block: Block) -> int:
+    """A tiled MLP's forward: the last tile next to the outputs of the others, or all outputs and the row made of them.
+
+    axolotl/monkeypatch/tiled_mlp/base.py:213-227@0.19.0.
+    """
+    family, _ = family_and_norm(run, block)
+    n, known = numbers_of(run, block), widths(run, block)
+    output, tile = total([(n.inner, "h")], known), tile_tokens(run, block)
+    moments = dense_moments(replace(run, tiled_mlp_shards=None), n, family, block)
+    widest = max(total(moment, known) for moment in moments)
+    return max((run.tokens - tile) * output + tile * widest, 2 * run.tokens * output)
+
+
+def held_amounts(n: Numbers, family: LayerVariant) -> list[Amount]:
+    """The residual and the normed input."""
+    return [(n.stream, "h"), (0 if family.post_norm else n.normed, "h")]
 
 
 def feedforward(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[list[Amount]]:
     """The residual and the normed input, with the MLP at its widest."""
-    held = [(n.stream, "h"), (0 if family.post_norm else n.normed, "h")]
-    mlp = block.mlp
+    held, mlp = held_amounts(n, family), block.mlp
     if mlp is None:
         yield [*held, (n.compute * projected_width(block), ONE)]
         return
@@ -50,15 +73,22 @@ def feedforward(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Ite
         yield [*held, *routed.forward_product(run, n, family, mlp)]
         yield [*held, *routed.forward_output(run, n, family, mlp), (n.compute if family.shared_first else 0, "h")]
         return
+    yield from ([*held, *moment] for moment in dense_moments(run, n, family, block))
+
+
+def dense_moments(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[list[Amount]]:
+    """An MLP's own intermediates at the moments that can be its widest."""
+    mlp, lora = block.mlp, run.lora
+    assert mlp is not None
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
-    yield [*held, (_product_width(n, family, mlp, fused=len(inner) == 1), "f")]
-    if run.lora is not None and fuses_mlp(run, block):
-        yield from ([*held, *moment] for moment in forward_mlp(run.lora, n))
+    yield [(_product_width(n, family, mlp, fused=len(inner) == 1), "f")]
+    if lora is not None and fuses_mlp(run, block):
+        yield from forward_mlp(lora, n)
         return
-    if run.lora is not None and any(is_target(run.lora, x) for x in inner):
-        yield [*held, *_adapted_projection(run, n, mlp, fused=len(inner) == 1)]
-    if run.lora is not None and any(is_target(run.lora, x) for x in block.linears if is_output(x, block)):
-        yield [*held, *adapted_output(run, n)]
+    if lora is not None and any(is_target(lora, x) for x in inner):
+        yield list(_adapted_projection(run, n, mlp, fused=len(inner) == 1))
+    if lora is not None and any(is_target(lora, x) for x in block.linears if is_output(x, block)):
+        yield list(adapted_output(run, n))
 
 
 def _product_width(n: Numbers, family: LayerVariant, mlp: Mlp, fused: bool) -> int:

@@ -9,6 +9,7 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.routed import expert_amounts, routing_amounts
+from advisor.memory.activations.tiles import tiles
 from advisor.models.layer_variant import LayerVariant
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ def mlp_amounts(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Ite
     """The MLP of one layer."""
     mlp = block.mlp
     if mlp is None:
+        return
+    if tiles(run, block):
         return
     if not mlp.experts:
         yield from dense_amounts(n, family, mlp, "f", recomputed="glu" in run.liger or fuses_mlp(run, block))

@@ -9,6 +9,7 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.experts import ends_early
 from advisor.memory.activations.lora_kernels import fused
+from advisor.memory.activations.tiles import tiles
 from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ def dora_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
     peft/tuners/lora/dora.py, DoraLinearLayer.forward@0.20.0; axolotl/kernels/lora.py:426-450@0.19.0.
     """
-    taken = fused(run, block)
+    taken, tiled = fused(run, block), tiles(run, block) > 0
     for linear in _dora_targets(run, block):
+        if tiled and linear.kind == "mlp":
+            continue
         kept = adapters(run, n.compute)
         base = kept.width if kept.dropout and not run.autocast else n.compute
         yield (n.compute if linear.name in taken else base + kept.width) * linear.n_out, ONE

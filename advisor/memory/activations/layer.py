@@ -22,6 +22,7 @@ from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
 from advisor.memory.activations.site import Site
 from advisor.memory.activations.state_spaces import fixed_state_bytes, state_space_amounts
+from advisor.memory.activations.tiles import tiled_input
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target
 from advisor.record import replace
@@ -106,6 +107,7 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
         *gate_amounts(run, n, block),
         *altup_amounts(n, norm, block),
         *dora_amounts(run, n, block),
+        *tiled_input(run, n, block),
     )
 
 

@@ -10,6 +10,7 @@ from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.fake_quantized import keeps_inputs
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
 from advisor.memory.activations.site import Site
+from advisor.memory.activations.tiles import tiles
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target, rank_at
 
@@ -35,7 +36,7 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     attention = [x for x in block.linears if x.kind in {"attention", "mixer"}]
     mlp = [x for x in block.linears if x.kind in {"mlp", "router"}]
     attention_in = [x for x in attention if not is_output(x, block)]
-    mlp_in = [x for x in mlp if not is_output(x, block)]
+    mlp_in = [x for x in mlp if not is_output(x, block)] if not tiles(run, block) else []
     wide = [x for x in attention_in if x.n_in == block.hidden]
     starts = [[*wide, *mlp_in]] if block.norms == 1 else [*_inputs_of_mixers(block, wide), mlp_in]
     taken = fused(run, block)
@@ -75,6 +76,8 @@ def _inputs_of_mixers(block: Block, wide: list[LinearShape]) -> list[list[Linear
 def mlp_input(run: Run, n: Numbers, block: Block) -> list[Site]:
     """What the inner linears of the MLP read; with experts, those of the shared one."""
     linears = tuple(x for x in block.linears if x.kind == "mlp" and not is_output(x, block))
+    if tiles(run, block):
+        return []
     return [Site("h", linears, n.normed, fused=fused(run, block))] if linears else []
 
 
@@ -84,6 +87,8 @@ def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
     In fp32 from an activation that autocast runs so: torch/amp, CUDA ops that autocast to float32@2.13.0.
     """
     outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
+    if tiles(run, block):
+        return []
     shared = block.mlp is not None and block.mlp.experts > 0
     plain, wide = family_and_norm(run, block)[0].activation
     source = 4 if n.autocast and wide > plain else n.inner

@@ -26,7 +26,7 @@ def recomputed_forward(run: Run, n: Numbers, family: LayerVariant, block: Block)
     The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
     copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
     """
-    held = tuple(_at_last_linear(run, n, family, block))
+    held = tuple(at_last_linear(run, n, family, block))
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
             yield from (*held, (n.inner + passing_results(run, n, kept), "h"))
@@ -64,11 +64,11 @@ def recomputed_four_bit(run: Run, n: Numbers, family: LayerVariant, block: Block
         return
     for site in mlp_output(run, n, block):
         if site.symbol not in adapted:
-            yield from _at_last_linear(run, n, family, block)
+            yield from at_last_linear(run, n, family, block)
             yield from ((n.compute + n.inner, "h"), (n.inner + n.compute, site.symbol))
 
 
-def _at_last_linear(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
+def at_last_linear(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """What waits at the MLP's last linear, and what it was given, less the norm behind it, which keeps nothing yet."""
     yield waiting(run, n, family, block) - yet_to_come(run, n) + (0 if family.post_norm else n.normed), "h"
     if family.post_norm or block.norms >= 4:

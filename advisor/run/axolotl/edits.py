@@ -170,6 +170,21 @@ def _set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
     ]
 
 
+def _set_lora_kernels(_config: Document, value: frozenset[str]) -> list[Change]:
+    """Which of axolotl's kernels adapters keep: those that none of these keys names are off once one is named."""
+    keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
+    return [Set(key, kernel in value, after="adapter") for kernel, key in keys.items()]
+
+
+def _set_tiles(config: Document, value: int) -> list[Change]:
+    """Tiled MLPs; over Liger's, they must be told to keep its forward (integrations/liger/args.py:100-112@0.19.0)."""
+    made: list[Change] = [Set("tiled_mlp", True, after="sequence_len")]
+    made.append(Set("tiled_mlp_num_shards", value, after="tiled_mlp"))
+    if config.get("liger_glu_activation"):
+        made.append(Set("tiled_mlp_use_original_mlp", True, after="tiled_mlp_num_shards"))
+    return made
+
+
 def _set_liger(config: Document, value: tuple[str, ...]) -> list[Change]:
     """Liger's fused layers by name; the plugin must be listed."""
     keys = {"rms_norm": "liger_rms_norm", "glu": "liger_glu_activation", "rope": "liger_rope"}
@@ -219,6 +234,8 @@ EDITS: dict[str, Editor] = {
     "lora_alpha": plain("lora_alpha", "lora_r"),
     "lora_targets": _set_targets,
     "lora_attention_kernels": _set_attention_kernels,
+    "lora_kernels": _set_lora_kernels,
+    "tiled_mlp_shards": _set_tiles,
     "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
     "ensure_tying": plain("peft_ensure_weight_tying", "lora_modules_to_save"),
     "load_in_4bit": _set_4bit,

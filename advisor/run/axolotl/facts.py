@@ -78,7 +78,7 @@ class CheckpointingFacts(TypedDict):  # noqa: D101
     activation_checkpointing: bool
     reentrant: bool
     activation_offloading: Offloading | None
-    tiled_mlp_shards: int
+    tiled_mlp_shards: int | None
 
 
 class AttentionFacts(TypedDict):  # noqa: D101

@@ -279,12 +279,11 @@ def _offloading_mode(value: object) -> Offloading | None:
     return "saved-tensors" if value else None
 
 
-def tiled_mlp_shards(reader: Reader) -> int:
-    """Pieces that ``tiled_mlp`` cuts a row into; 1 is off. axolotl: ceil(sequence / 32768) unless given."""
+def tiled_mlp_shards(reader: Reader) -> int | None:
+    """Pieces that ``tiled_mlp`` cuts a row into; None is off, 0 what axolotl makes of the row's length."""
     if not reader.flag("tiled_mlp"):
-        return 1
-    by_length = -(-reader.integer("sequence_len", 512) // 32768)
-    return max(1, reader.integer("tiled_mlp_num_shards", by_length, least=0))
+        return None
+    return reader.integer("tiled_mlp_num_shards", 0, least=0)
 
 
 def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
