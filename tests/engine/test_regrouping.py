@@ -112,7 +112,9 @@ def test_both_load_the_checkpoints_of_the_run_before(make_run):
 
 def test_no_plan_has_hpz_next_to_a_reference_model(make_run):
     """DeepSpeed makes its groups as ``zero.Init`` builds a model, and stops where they are there."""
-    run = make_run(LARGE.replace("sample_packing: true\n", "rl: dpo\n"), WIDE, deepspeed=ZERO_3)
+    run = make_run(
+        LARGE.replace("sample_packing: true\n", "rl: dpo\n").replace("len: 16384", "len: 8192"), WIDE, deepspeed=ZERO_3
+    )
     made = after("hpz", run)
     assert new_errors(run, made) == ["hpz-with-second-model"] and clears_the_bar(run, made)
     assert State(made).verdict == "fits" and back(SPEED["hpz"], State(run)) is None
