@@ -10,10 +10,12 @@ from advisor.engine.rule import Rule
 from advisor.engine.states import State, loads_alike, resumes, trains_the_same
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.hardware import Hardware, Link
+from advisor.memory.lora_targets import stacked
+from advisor.models import Architecture
 from advisor.record import record, replace
 from advisor.run import Run
 from advisor.run.build import with_config
-from advisor.speed import StepTime, step_time
+from advisor.speed import StepTime, step_time, traffic
 from advisor.util import seconds
 
 MOST = 0.5
@@ -23,6 +25,8 @@ WORTH = 0.9
 CLOSE = 1.05
 """Times as long as the faster way that is shown anyway: what takes longer is not named next to it."""
 SHOWN = 3
+DEEP_EP = frozenset({(8, 0), (9, 0)})
+"""Cards that DeepEP has kernels for, by the README of axolotl's integration."""
 LINKS: Mapping[Link, str] = {"nvlink": "NVLink", "pcie": "PCIe", "pcie-slow": "slow PCIe"}
 LESS_SENT: Mapping[str, Callable[[Run], str]] = {
     "lower-zero-stage": lambda run: f"ZeRO-{run.zero_stage}",
@@ -74,7 +78,37 @@ def network_words(links: Links) -> str:
     what = "network" if run.hardware.nodes > 1 else "link"
     ways = list(_ways(links, found.expected))[:SHOWN]
     said = f": {', '.join(way.words for way in ways)}" if ways else ""
-    return f"The {what} takes {share:.0%} of the step of {seconds(found.expected)} s ({link}){said}."
+    whole = f"The {what} takes {share:.0%} of the step of {seconds(found.expected)} s ({link}){said}."
+    return " ".join(filter(None, (whole, _spread_words(run, run.hardware))))
+
+
+def _spread_words(run: Run, hardware: Hardware) -> str:
+    """What expert parallelism would send; in words alone, since nobody has published how fast it is.
+
+    Its package is built by hand, and axolotl goes on without. A full fine-tune would lose experts
+    (expert-parallel-loses-experts), and its mesh puts the GPUs of other nodes first, which DeepEP's buffer does not
+    reach: axolotl/monkeypatch/accelerate/parallelism_config.py:90, integrations/expert_parallel/args.py:30@0.19.0.
+    """
+    size = run.world_size
+    alone = run.shard_size == size and run.context_parallel_size == run.expert_parallel_size == 1
+    possible = run.model is not None and stacked(run) and divides_experts(run.model, size)
+    joined = hardware.nodes == 1 and hardware.link in {None, "nvlink"} and hardware.gpu.compute_capability in DEEP_EP
+    sharded = run.fsdp is not None and run.fsdp.version == 2 and alone
+    if run.adapter is None or not (possible and joined and sharded):
+        return ""
+    share = traffic(replace(run, expert_parallel_size=size, dp_shard_size=1)) / traffic(run)
+    if share > MOST:
+        return ""
+    return (
+        f"Expert parallelism (`expert_parallel_size: {size}`, with `deep_ep` built from git) would send {share:.0%} of"
+        " the bytes; no step writes it, as no time of it is known."
+    )
+
+
+def divides_experts(model: Architecture, size: int) -> bool:
+    """Whether there are experts, as many for each of so many GPUs."""
+    counts = [block.mlp.experts for block in model.blocks if block.mlp is not None]
+    return any(counts) and not any(count % size for count in counts)
 
 
 def _link_of(run: Run, hardware: Hardware, found: StepTime) -> str:

@@ -38,12 +38,17 @@ def secondary_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """hpZ's second partition of every weight, over a node or less; with offloaded parameters it lies on the host."""
     match run.sharding:
         case Zero(stage=3, secondary_partition_size=size, offload_params="gpu") if size > 1 and run.shard_size > 1:
-            width, ranks = run.compute_bytes, min(size, run.shard_size)
-            text = f"({width} B x {weights.trained_elements:,} + {weights.frozen_bytes:,} B) / {ranks}"
-            whole = width * weights.trained_elements + weights.frozen_bytes
-            return (Term("second partition", "weights", whole // ranks, text, SECONDARY),)
+            bytes_, text = second_partition(run, weights, size)
+            return (Term("second partition", "weights", bytes_, text, SECONDARY),)
         case _:
             return ()
+
+
+def second_partition(run: Run, weights: Weights, size: int) -> tuple[int, str]:
+    """Bytes that a rank keeps of it, wherever it lies, and how they come about: each weight's in its own dtype."""
+    width, ranks = run.compute_bytes, min(size, run.shard_size)
+    text = f"({width} B x {weights.trained_elements:,} + {weights.frozen_bytes:,} B) / {ranks}"
+    return (width * weights.trained_elements + weights.frozen_bytes) // ranks, text
 
 
 def flattened_terms(run: Run, weights: Weights) -> tuple[Term, ...]:

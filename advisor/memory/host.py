@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
-from advisor.memory.deepspeed import SECONDARY
+from advisor.memory.deepspeed import SECONDARY, second_partition
 from advisor.memory.host_loading import ZEROS, loading_terms
 from advisor.memory.ledger import HostTerm, Range
 from advisor.memory.nvme import nvme_terms, rounded_up
@@ -120,9 +120,9 @@ def _offloaded_shards(run: Run, weights: Weights, local: int, zero: Zero) -> lis
     text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
     terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
     if zero.secondary_partition_size > 1:
-        second = 2 * weights.elements // min(zero.secondary_partition_size, run.shard_size) * local
-        text = f"2 B x {weights.elements:,} / {zero.secondary_partition_size} x {local} ranks"
-        terms.append(HostTerm("second partition", second, zero.pin_params, text, SECONDARY))
+        second, text = second_partition(run, weights, zero.secondary_partition_size)
+        text = f"{text} x {local} ranks"
+        terms.append(HostTerm("second partition", second * local, zero.pin_params, text, SECONDARY))
     return terms
 
 

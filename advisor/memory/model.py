@@ -48,6 +48,10 @@ def weight_divisor(run: Run) -> int:
             return 1
 
 
+NVL_BYTES = 256 << 20
+NVL_BUFFER = "axolotl/integrations/expert_parallel/args.py:28, buffer.py:52-57@0.19.0: as it is asked for; not measured"
+
+
 def _weights_on_host(run: Run) -> bool:
     """Whether the weights live on the host and visit the GPU."""
     match run.sharding:
@@ -161,7 +165,16 @@ def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """cuBLAS workspaces, which torch's allocator counts, and the rotary tables that each layer of old models kept."""
     each = workspace_bytes(run)
     workspaces = Term("cuBLAS workspaces", "overhead", THREADS * each, f"{THREADS} x {each:,} B", CUBLAS)
-    return (workspaces, *_rotary_terms(run, model))
+    return (workspaces, *_rotary_terms(run, model), *_dispatch_terms(run))
+
+
+def _dispatch_terms(run: Run) -> tuple[Term, ...]:
+    """The buffer through which GPUs of one node send tokens to experts, outside torch's allocator."""
+    given = run.config.get("expert_parallel_num_nvl_bytes")
+    bytes_ = given if isinstance(given, int) else NVL_BYTES
+    if run.expert_parallel_size == 1:
+        return ()
+    return (Term("DeepEP's buffer", "overhead", bytes_, f"{bytes_:,} B, outside torch", NVL_BUFFER),)
 
 
 def _rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from advisor.memory.activations import checkpoints
 from advisor.memory.activations.attention import is_plain
+from advisor.memory.activations.dispatched import with_computed
 from advisor.memory.activations.tiles import tiles
 from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
@@ -88,9 +89,14 @@ class Work:
         liger = {"rms_norm", "glu", "rope"} <= self.run.liger
         return self.conditions.optimized_kernels or self.run.torch_compile or liger
 
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The layers, with what each GPU computes of experts that are spread."""
+        return [with_computed(self.run, block) for block in self.model.blocks]
+
     def amounts(self) -> list[Amount]:
         """All kernels, those of one name as one."""
-        return summed([*(amount for block in self.model.blocks for amount in self.of_block(block)), *self.of_head()])
+        return summed([*(amount for block in self.blocks for amount in self.of_block(block)), *self.of_head()])
 
     def of_block(self, block: Block) -> Iterator[Amount]:
         """All layers of one shape."""

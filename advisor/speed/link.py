@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from advisor.hardware import Hardware, Link
 from advisor.memory.activations import checkpoints
+from advisor.memory.activations.dispatched import gpus_met
 from advisor.memory.gradients import accumulates_whole
 from advisor.memory.weight_groups import Group, Weights
 from advisor.record import record
@@ -232,7 +233,7 @@ def _experts_sent(run: Run, links: _Carrier) -> float:
     """Seconds of a micro-step in which tokens travel to their experts and back, in each forward and in backward.
 
     axolotl/integrations/expert_parallel/experts_fn.py:186-255@0.19.0. A token goes once to each GPU that has one of
-    its experts: of ``ranks``, those that a random choice of ``k`` meets.
+    its experts.
     """
     ranks = run.expert_parallel_size
     if ranks == 1 or run.model is None:
@@ -240,8 +241,7 @@ def _experts_sent(run: Run, links: _Carrier) -> float:
     moved = 0.0
     for block in run.model.blocks:
         if block.mlp is not None and block.mlp.experts:
-            met = ranks * (1 - (1 - 1 / ranks) ** max(1, block.mlp.experts_per_token))
-            moved += block.count * met * block.hidden
+            moved += block.count * gpus_met(run, block.mlp) * block.hidden
     directions = 2 * (2 + checkpoints(run))
     return links.gathered(directions * run.tokens * moved * run.compute_bytes, ranks)
 

@@ -6,7 +6,6 @@ from math import prod
 from advisor import Example, Hit, Rule, Run, Set, but, only
 
 CONTEXT = "context_parallel_size"
-PLUGIN = "ExpertParallelPlugin"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -34,14 +33,13 @@ def gpus(number: int) -> str:
 
 def given(run: Run) -> dict[str, int]:
     """The sizes above one."""
-    experts = run.expert_parallel_size if PLUGIN in str(run.config.get("plugins")) else 1
     context = CONTEXT if run.config.get(CONTEXT) else "sequence_parallel_degree"
     sizes = {
         "dp_shard_size": run.dp_shard_size or 1,
         "dp_replicate_size": run.dp_replicate_size,
         context: run.context_parallel_size,
         "tensor_parallel_size": run.tensor_parallel_size,
-        "expert_parallel_size": experts,
+        "expert_parallel_size": run.expert_parallel_size,
     }
     return {key: size for key, size in sizes.items() if size > 1}
 

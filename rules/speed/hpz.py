@@ -8,13 +8,13 @@ from advisor.run import Zero
 def applies(run: Run) -> bool:
     """Whether ZeRO-3 gathers weights from several nodes of several GPUs, and keeps them on the GPU once.
 
-    A reference model is a second one that ``zero.Init`` builds: DeepSpeed then stops at the groups that are there.
+    Next to a second model DeepSpeed stops, which hpz-with-second-model finds: no step adds an error.
     """
     match run.sharding, run.hardware:
         case Zero(stage=3, offload_params="gpu", secondary_partition_size=0 | 1), Hardware(
             nodes=nodes, gpus_per_node=each
         ):
-            return nodes > 1 and each > 1 and not run.reference_model
+            return nodes > 1 and each > 1
         case _:
             return False
 

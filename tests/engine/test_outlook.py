@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import Set
-from advisor.engine.network import Links, network_words
+from advisor.engine.network import Links, divides_experts, network_words
 from advisor.engine.registry import built_in_rules
 from advisor.engine.room import more_room, room_for
 from advisor.engine.states import State
@@ -117,3 +117,44 @@ def test_where_lora_does_not_fit_with_whole_weights_qlora_is_named_for_a_slow_ne
     large = FULL.replace("Llama-3.1-8B", "Llama-3.1-70B")
     said = network_words(Links(make_run(large, "4n8x h100-80gb net=25Gb/s", deepspeed=ZERO_3), RULES))
     assert re.search(r"[\d.]+ s with QLoRA and (ZeRO-\d|DDP)[^,]* \(other training\)", said), said
+
+
+SPREAD = """
+base_model: Qwen/Qwen3-30B-A3B
+adapter: lora
+lora_r: 8
+lora_alpha: 16
+lora_target_modules: [q_proj, v_proj]
+sequence_len: 64
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+bf16: true
+fsdp_version: 2
+fsdp_config:
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  reshard_after_forward: true
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "is_said"),
+    [
+        (SPREAD, "8x h100-80gb", True),
+        (SPREAD, "2n8x h100-80gb net=25Gb/s", False),
+        (SPREAD, "8x l40s", False),
+        (SPREAD.replace("adapter: lora\n", ""), "8x h100-80gb", False),
+        (SPREAD.replace("fsdp_version: 2", "fsdp_version: 1"), "8x h100-80gb", False),
+    ],
+)
+def test_expert_parallelism_is_named_for_adapters_where_deep_ep_may_run(make_run, text, gpus, is_said):
+    """In words alone, with its package and the share that it would send: of one node, whose GPUs divide the experts."""
+    said = network_words(Links(make_run(text, gpus), RULES))
+    assert said.startswith("The ")
+    assert ("`expert_parallel_size: 8`, with `deep_ep`" in said) == is_said
+    assert not is_said or "of the bytes; no step writes it" in said
+
+
+@pytest.mark.parametrize(("name", "size", "divides"), [("30B-A3B", 8, True), ("30B-A3B", 6, False), ("32B", 8, False)])
+def test_experts_are_divided_into_equal_numbers(make_run, name, size, divides):
+    model = make_run(SPREAD.replace("30B-A3B", name), "8x h100-80gb").model
+    assert model is not None and divides_experts(model, size) == divides

@@ -9,7 +9,8 @@ from advisor.engine.network import Links, network_words
 from advisor.engine.options import Options, room_rules
 from advisor.engine.points import Walk
 from advisor.engine.registry import built_in_rules
-from advisor.engine.speedups import sequence
+from advisor.engine.regression import new_errors
+from advisor.engine.speedups import back, sequence
 from advisor.engine.states import State, loads_alike
 from advisor.engine.steps import alternatives, run_after
 from advisor.run import Run
@@ -109,10 +110,14 @@ def test_both_load_the_checkpoints_of_the_run_before(make_run):
     assert loads_alike(fsdp, after("hsdp", fsdp)) and loads_alike(zero, after("hpz", zero))
 
 
-def test_a_reference_model_leaves_no_room_for_the_groups_of_hpz(make_run):
-    """DeepSpeed makes them as ``zero.Init`` builds a model, and stops where they are there."""
-    preference = LARGE.replace("sample_packing: true\n", "rl: dpo\n")
-    assert not SPEED["hpz"].when(make_run(preference, WIDE, deepspeed=ZERO_3))
+def test_no_plan_has_hpz_next_to_a_reference_model(make_run):
+    """DeepSpeed makes its groups as ``zero.Init`` builds a model, and stops where they are there."""
+    run = make_run(
+        LARGE.replace("sample_packing: true\n", "rl: dpo\n").replace("len: 16384", "len: 8192"), WIDE, deepspeed=ZERO_3
+    )
+    made = after("hpz", run)
+    assert new_errors(run, made) == ["hpz-with-second-model"] and clears_the_bar(run, made)
+    assert State(made).verdict == "fits" and back(SPEED["hpz"], State(run)) is None
 
 
 def test_the_constants_are_the_shipped_ones_and_each_group_both_ways():

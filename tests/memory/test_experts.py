@@ -93,6 +93,33 @@ def test_scattermoe_keeps_no_copy_of_adapted_experts_and_gathers_no_tokens():
     assert backward_peak_bytes(scatter, BLOCK) >= largest
 
 
+def test_grouped_products_keep_every_choice_of_a_token_on_each_gpu_that_it_goes_to():
+    """Two choices over 4 GPUs meet 1.75, whose two each make 3.5: with what a choice keeps, as if 4 were chosen."""
+    four = replace(BLOCK, mlp=replace(BLOCK.mlp, experts_per_token=4))
+    spread = {"expert_parallel_size": 4, **lora(targets=ATTENTION, target_linear=False)}
+    router = saved_bytes(of(**spread | {"expert_parallel_size": 1}), four) - saved_bytes(of(**spread), BLOCK)
+    # The router's part of two more choices: 8 B of each.
+    assert 0 <= router <= (CHOSEN * 16) * 4096
+    assert kept(**spread, experts="scattermoe") - kept(
+        **spread | {"expert_parallel_size": 1}, experts="scattermoe"
+    ) == (2 * HIDDEN * 4096)
+
+
+def test_of_spread_experts_a_buffer_is_counted_and_tokens_beyond_an_even_share_are_not():
+    def found(**keys: Any) -> tuple[set[int], str]:
+        plugin = "axolotl.integrations.expert_parallel.ExpertParallelPlugin"
+        config = {"base_model": "Qwen/Qwen3-30B-A3B", "adapter": "lora", "lora_r": 8, "plugins": [plugin], **keys}
+        made = estimate(open_configs(config, gpus="8x h200").run)
+        assert made is not None
+        terms = (term for phase in made.phases for term in phase.terms)
+        return {term.bytes for term in terms if term.name == "DeepEP's buffer"}, made.verdict
+
+    assert found(expert_parallel_size=8) == ({256 * 2**20}, "unknown")
+    assert found(expert_parallel_size=8, expert_parallel_num_nvl_bytes=2**30) == ({2**30}, "unknown")
+    buffers, verdict = found()
+    assert buffers == set() and verdict != "unknown"
+
+
 def test_llama_4_sends_every_token_through_every_expert():
     run = run_of(BLOCK, "llama4_text", **lora(targets=ATTENTION, target_linear=False))
     routed = saved_bytes(of(**lora(targets=ATTENTION, target_linear=False)), BLOCK)

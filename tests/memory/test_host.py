@@ -11,7 +11,7 @@ from advisor.memory.nvme import disk_note
 from advisor.opening import open_configs
 from advisor.util import gib
 
-from .small import CPU, LORA, P, fsdp, named, small
+from .small import ADAPTER, CPU, LORA, P, fsdp, named, small
 
 SHARD = -(-P // 2)
 MASTER, STATES = "master weights and gradients", "optimizer states"
@@ -68,6 +68,18 @@ PINNED = {"device": "cpu", "pin_memory": True}
 def test_what_lies_on_the_host(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
     assert named(host_terms(found.run, found.model, found.weights)) == expected
+
+
+def test_a_second_partition_on_the_host_has_each_weight_in_its_own_dtype(tmp_path):
+    """Over 4 of 8 GPUs, whose node then has it twice: of QLoRA's 4-bit weights what they take, of others 2 B each."""
+    zero = {"stage": 3, "offload_param": CPU, "zero_hpz_partition_size": 4}
+    full = small(tmp_path, gpus=8, zero=zero)
+    assert named(host_terms(full.run, full.model, full.weights))["second partition"] == 8 * (2 * P // 4)
+    packed = small(tmp_path, gpus=8, zero=zero, **LORA | {"adapter": "qlora", "load_in_4bit": True})
+    frozen = packed.weights.frozen_bytes
+    assert frozen < 2 * P
+    found = named(host_terms(packed.run, packed.model, packed.weights))["second partition"]
+    assert found == 8 * ((2 * ADAPTER + frozen) // 4)
 
 
 def test_states_on_nvme_lie_on_the_disk(tmp_path):

@@ -286,13 +286,38 @@ def test_experts_that_are_spread_get_their_tokens_over_the_links():
         "fsdp_version": 2,
         "fsdp_config": {"reshard_after_forward": True},
     }
-    found = timed("8x h100-80gb", **moe, expert_parallel_size=8)
+    spread = {"plugins": ["axolotl.integrations.expert_parallel.ExpertParallelPlugin"], "expert_parallel_size": 8}
+    found = timed("8x h100-80gb", **moe, **spread)
     assert found.confidence == "low" and any("expert parallel" in doubt for doubt in found.doubts)
     met = 8 * (1 - (7 / 8) ** 2)
     experts = 32 * 8 * 3 * 4096 * 14336
-    more = link_bytes("8x h100-80gb", moe | {"expert_parallel_size": 8}) - link_bytes("8x h100-80gb", moe)
+    more = link_bytes("8x h100-80gb", moe | spread) - link_bytes("8x h100-80gb", moe)
+    assert link_bytes("8x h100-80gb", moe | {"expert_parallel_size": 8}) == link_bytes("8x h100-80gb", moe)
     # Pure bf16: weights are gathered twice, and gradients scattered, of experts that now stay where they are.
     assert math.isclose(more, 6 * 4096 * met * 32 * 4096 * 2 - 3 * 2 * experts * 7 / 8, rel_tol=1e-9)
+
+
+def test_grouped_products_compute_every_choice_of_a_token_wherever_it_goes():
+    """Two choices on 8 GPUs meet 1.875 of them, where both are computed; ScatterMoE leaves those of others out."""
+    names = ["expert_parallel.ExpertParallelPlugin", "kernels.KernelsPlugin"]
+    plugins = [f"axolotl.integrations.{name}" for name in names]
+    moe = {
+        "base_model": "mistralai/Mixtral-8x7B-v0.1",
+        "fsdp_version": 2,
+        "fsdp_config": {"reshard_after_forward": True},
+    }
+
+    def operations(**keys: Any) -> float:
+        found = timed("8x h100-80gb", **moe, **keys)
+        (text,) = [term.formula for term in found.terms if term.name == "linear layers"]
+        return float(text.partition("(")[2].partition(" T operations")[0])
+
+    spread = {"plugins": plugins[:1], "expert_parallel_size": 8}
+    scattered = {"plugins": plugins, "expert_parallel_size": 8, "use_scattermoe": True}
+    # 2 x 1.875 choices a token, which is 2 more, rounded up: forward, recomputed, and twice in backward.
+    more = 4 * 2 * 4096 * 32 * 2 * 3 * 4096 * 14336 / 1e12
+    assert math.isclose(operations(**spread) - operations(), more, rel_tol=1e-3)
+    assert operations(**scattered) == operations()
 
 
 def test_tensor_parallelism_has_no_time():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.dispatched import computed, gpus_met
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.experts import adapted, expert_width
 from advisor.memory.activations.looped import looped_amounts, looped_gradients, loops, passing_loop, recomputed_loop
@@ -41,9 +43,9 @@ def expert_amounts(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iter
     elif loops(run):
         yield from looped_amounts(n, mlp, trained=of_experts(run, n).trained)
     elif run.experts == "scattermoe" and stacked(run):
-        yield from _scattered_amounts(n, mlp)
+        yield from _scattered_amounts(n, mlp, ceil(gpus_met(run, mlp)))
     else:
-        yield from _grouped_amounts(of_experts(run, n), n.compute, family, mlp)
+        yield from _grouped_amounts(of_experts(run, n), n.compute, family, computed(run, mlp))
 
 
 def of_experts(run: Run, n: Numbers) -> Numbers:
@@ -73,15 +75,15 @@ def _grouped_amounts(n: Numbers, compute: int, family: LayerVariant, mlp: Mlp) -
     yield chosen * (8 * indices + 1 + (4 if family.fp32_routing else compute)), ONE
 
 
-def _scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
-    """ScatterMoE, with an adapter or without: it gathers tokens while it multiplies, and keeps them as they came.
+def _scattered_amounts(n: Numbers, mlp: Mlp, came: int) -> Iterator[Amount]:
+    """ScatterMoE, with an adapter or without: it gathers tokens while it multiplies, and keeps them as they ``came``.
 
     The input, gate and up, the activation, the product, the outputs before they are summed, their weights and two
     indices a choice: axolotl/integrations/kernels/libs/scattermoe_lora/parallel_linear_lora.py:134-143,
     parallel_experts.py@0.19.0.
     """
     chosen = mlp.experts_per_token
-    yield n.compute, "routed"
+    yield n.compute * came, "routed"
     yield chosen * n.compute * (4 if mlp.gated else 3), "f"
     yield chosen * n.compute, "routed"
     yield chosen * (16 + n.compute), ONE
@@ -107,7 +109,7 @@ def recomputed_product(run: Run, n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     There it has sorted inputs and the product. Autocast squares in fp32, and the grouped product gets a copy; none is
     kept, nor is yet what all tokens pass.
     """
-    m, chosen = of_experts(run, n), mlp.experts_per_token
+    m, chosen = of_experts(run, n), computed(run, mlp).experts_per_token
     if loops(run) and run.activation_checkpointing:
         yield from recomputed_loop(run, n, trained=m.trained)
         return
@@ -131,7 +133,7 @@ def product_gradients(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> I
     if loops(run):
         yield from looped_gradients(n)
         return
-    times = mlp.experts if family.every_expert else mlp.experts_per_token
+    times = mlp.experts if family.every_expert else computed(run, mlp).experts_per_token
     m = of_experts(run, n)
     step = family.activation_gradient
     wide = 3 * m.compute if mlp.gated else step[n.autocast] if step else 2 * m.compute
@@ -148,7 +150,7 @@ def routed_gradients(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> It
 
     ScatterMoE writes them over the outputs.
     """
-    m, chosen = of_experts(run, n), mlp.experts_per_token
+    m, chosen = of_experts(run, n), computed(run, mlp).experts_per_token
     if family.every_expert or loops(run) or (run.experts == "scattermoe" and stacked(run)):
         return
     if family.fp32_routing:
@@ -162,7 +164,7 @@ def forward_product(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Ite
     if loops(run):
         yield from passing_loop(n)
         return
-    times = mlp.experts if family.every_expert else mlp.experts_per_token
+    times = mlp.experts if family.every_expert else computed(run, mlp).experts_per_token
     steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
     width = of_experts(run, n).compute
     yield width * times * (2 if family.every_expert else 1), "routed"
@@ -175,4 +177,4 @@ def forward_output(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iter
         return
     width = of_experts(run, n).compute
     steps = 2 * width + 8 if family.fp32_routing else 4 * width
-    yield mlp.experts_per_token * steps, "routed"
+    yield computed(run, mlp).experts_per_token * steps, "routed"

@@ -18,12 +18,16 @@ KERNELS_WITHOUT_CAST = frozenset({"eager", "sdpa"})
 
 
 def sizes(reader: Reader) -> SizeFacts:
-    """Parallel sizes; 0 is as none: axolotl/utils/schemas/validation.py:1779-1792, utils/trainer.py:632-647@0.19.0."""
+    """Parallel sizes; 0 is as none: axolotl/utils/schemas/validation.py:1779-1792, utils/trainer.py:632-647@0.19.0.
+
+    That of experts is a key of a plugin, and dropped without it (integrations/expert_parallel/args.py:20-36).
+    """
     older = reader.integer("sequence_parallel_degree", 0)
+    spread = "ExpertParallelPlugin" in {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
     return {
         "tensor_parallel_size": reader.integer("tensor_parallel_size", 1) or 1,
         "context_parallel_size": reader.integer("context_parallel_size", older) or older or 1,
-        "expert_parallel_size": reader.integer("expert_parallel_size", 1, least=1),
+        "expert_parallel_size": reader.integer("expert_parallel_size", 1, least=1) if spread else 1,
         "dp_shard_size": reader.integer("dp_shard_size", 0) or None,
         "dp_replicate_size": reader.integer("dp_replicate_size", 1) or 1,
     }
