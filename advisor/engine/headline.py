@@ -10,6 +10,7 @@ from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.engine.model_hints import likeliest_hint, unknown_model
 from advisor.engine.pace import NO_PACE, Pace, more_time
+from advisor.engine.what_changes import much_faster, what_changes
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
@@ -154,7 +155,8 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return f"No edits make it fit. {chosen.hardware} would do."
     if chosen is not None:
         near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
-        return f"{_of_option(facts, chosen)}{near}"
+        said, faster = f"{_of_option(facts, chosen)}{near}", much_faster(chosen, options)
+        return f"{said.removesuffix('.')}. {faster}" if faster else said
     if hint:
         return hint
     if facts.stops:
@@ -194,7 +196,7 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
             f"{corrections(option.left, ())} {_of_option(replace(facts, stops=()), option, rest=len(facts.stops) > 1)}"
         )
     if facts.stops:
-        return f"{repairs(option, facts.pace, by=option.flags)}."
+        return f"{repairs(option, facts.pace, by=option.flags)}.{what_changes(option)}"
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if option.letter == "B":

@@ -25,8 +25,9 @@ def finds(run: Run) -> Iterator[Hit]:
         because = f"{said} is not a multiple of it, which would cut a group"
         yield hit(run, group, head, because, accumulation(run, group))
     elif batch < group * run.world_size:
-        because = f"{said} is less than a group for each of {run.world_size} GPUs"
-        least = f"raise `gradient_accumulation_steps` until the batch is {group * run.world_size}"
+        wanted = group * run.world_size
+        because = f"{said} is less than the {wanted} that axolotl asks for on {run.world_size} GPUs"
+        least = f"raise `gradient_accumulation_steps` until the batch is {wanted}"
         yield hit(run, group, head, because, least)
 
 

@@ -411,3 +411,41 @@ def test_grpo_with_a_server_starts_and_fits_after_its_fix(tmp_path: Path):
     after = answer_of(file, "8x h100-80gb")
     assert (after.starts, after.verdict) == (True, "fits")
     assert "generation_batch_size: 48" in Path(file).read_text()
+
+
+EMULATED = LORA.replace("flash_attention_2", "sdpa").replace("Llama-3.1-8B", "Llama-3.2-1B")
+
+
+def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_it_changes(tmp_path: Path):
+    answer = answer_of(written(tmp_path, EMULATED), "1x t4")
+    same, other = option(answer, "A"), option(answer, "B")
+    assert same.recommended and same.seconds and other.seconds
+    times = f"B is {same.seconds / other.seconds:.1f} times as fast, with other training: "
+    assert answer.action.endswith(f". {times}write `bf16: false` and `fp16: true`")
+    assert " times as fast" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
+
+
+def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_path: Path):
+    answer = answer_of(written(tmp_path, LORA.replace("type: alpaca", "type: sharegpt")), "1x a100-80gb")
+    assert answer.action.endswith(" GiB. What changes: write `type: chat_template`.")
+
+
+def full(tmp_path: Path, model: str) -> str:
+    """A full fine-tune of a model, as a file."""
+    lines = [line for line in LORA.splitlines() if not line.startswith(("adapter", "lora"))]
+    text = "\n".join(lines).replace("meta-llama/Llama-3.1-8B", model).replace("size: 8", "size: 1")
+    return written(tmp_path, text.replace("2e-4", "1e-5").replace("steps: 1", "steps: 4"))
+
+
+@pytest.mark.parametrize(("model", "is_told"), [("Qwen/Qwen2.5-3B", True), ("meta-llama/Llama-3.1-8B", False)])
+def test_where_adapters_come_in_place_of_all_weights_what_keeps_them_is_told(tmp_path: Path, model: str, is_told: bool):
+    name = full(tmp_path, model)
+    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "1x rtx-3090", name]).output
+    told = re.search(r"Not taken: All weights trained, 8-bit optimizer .* writes it\.", shown.replace("\n  ", " "))
+    assert bool(told) == is_told
+    if told is not None:
+        ignored = ["--ignore", "qlora", "--ignore", "lora"]
+        command = ["check", "--isolated", "--gpus", "1x rtx-3090", "--fix", "--unsafe-fixes", *ignored, name]
+        assert f"`{' '.join(command[4:-1])}`" in told[0]
+        assert CliRunner().invoke(main, command).exit_code == 0
+        assert "adapter:" not in Path(name).read_text(encoding="utf-8")

@@ -1,0 +1,41 @@
+"""What becomes of the training by a way that changes it, in a few words."""
+
+from collections.abc import Sequence
+
+from advisor.engine.answer import Option
+from advisor.util import counted, regex
+
+MUCH = 2.0
+"""Times as fast: another training is worth naming next to the same."""
+CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
+
+
+def what_changes(option: Option) -> str:
+    """`` What changes: write `adapter: qlora`, and 1 more.``; empty of the same training."""
+    named = _named(option) if option.training == "changes" else ""
+    return f" What changes: {named}." if named else ""
+
+
+def much_faster(chosen: Option, options: Sequence[Option]) -> str:
+    """``B is 6.2 times as fast, with other training: LoRA``, next to the same training, which is so much slower."""
+    if chosen.letter != "A" or not chosen.seconds:
+        return ""
+    others = (option for option in options if option.letter == "B" and option.fits and option.seconds)
+    return next(
+        (
+            f"B is {chosen.seconds / option.seconds:.1f} times as fast, with other training: {_named(option)}"
+            for option in others
+            if option.seconds and chosen.seconds >= MUCH * option.seconds
+        ),
+        "",
+    )
+
+
+def _named(option: Option) -> str:
+    """The first of its steps that change the training, each up to its first clause, and how many more there are."""
+    steps = [step for step in option.steps if not step.safe]
+    if not steps:
+        return ""
+    more = f", and {counted(len(steps) - 1, 'more edit')}" if len(steps) > 1 else ""
+    first = CLAUSE.match(steps[0].title)
+    return f"{first[0] if first is not None else steps[0].title}{more}"
