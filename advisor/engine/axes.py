@@ -47,8 +47,11 @@ SHARDING: tuple[Way, ...] = (
 )
 CONTEXT: tuple[Way, ...] = (("context-parallel",), ("tiled-mlp",))
 """Long rows: shared by GPUs, or in tiles; after what shards, of which one takes FSDP2 alone, the other DeepSpeed."""
+BACK = "less-offload"
 OFFLOAD: tuple[Way, ...] = (
-    ("less-offload",),
+    (BACK,),
+    (BACK, "lower-zero-stage"),
+    (BACK, "plain-ddp"),
     ("offload-optimizer",),
     ("offload-params",),
     ("offload-optimizer", "offload-params"),
@@ -132,7 +135,8 @@ def _with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Move
     if not all(rule in walk.rules for rule in way):
         return None
     for rule in way:
-        moves = (*moves, (rule, _most_of(walk, moves, rule) if last else 0))
+        whole = last or (rule == BACK and way[-1] != BACK)  # nothing may stay on the host but under ZeRO
+        moves = (*moves, (rule, _most_of(walk, moves, rule) if whole else 0))
         if walk.after(moves) is None:
             return None
     return moves

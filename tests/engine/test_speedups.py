@@ -66,6 +66,16 @@ def test_adapters_leave_deepspeed_and_full_fine_tunes_do_not(make_run):
     assert full[-1].after.run.zero is not None
 
 
+def test_offload_is_given_up_together_with_the_sharding_that_it_needs(make_run):
+    host = '{"device": "cpu"}'
+    offloaded = STAGE_3.replace('"stage": 3', f'"stage": 3, "offload_optimizer": {host}, "offload_param": {host}')
+    padded = LORA.replace("2048", "4096").replace("sample_packing: true", "pad_to_sequence_len: true")
+    steps = sequence_of(make_run(padded, "8x h200", deepspeed=offloaded))
+    end = steps[-1].after
+    assert [step.rule.id for step in steps][:2] == ["less-offload", "lower-zero-stage"]
+    assert end.host_peak == 0 and end.run.zero_stage < 3 and not end.estimate.has_little_room
+
+
 def test_what_gains_little_is_no_sequence(make_run):
     fast = make_run(LORA.replace("gradient_checkpointing: true\n", ""), "1x b200")
     steps = sequence_of(fast)
