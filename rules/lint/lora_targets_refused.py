@@ -13,6 +13,8 @@ from advisor.run.axolotl.expert_targets import all_linear_by_name, leaf, left_by
 
 TARGETS = "lora_target_modules"
 NO_DROPOUT = (Set("lora_dropout", 0),)
+MOST_NAMED = 7
+"""As many as layers like Llama's have."""
 FORMER, TODAY = "language_model.model.", "model.language_model."
 """The start of a decoder's names in models of several parts, before and after transformers made them one model."""
 
@@ -93,8 +95,8 @@ def not_found(model: Architecture, lora: Lora) -> Hit:
     if written and any(wraps(today, path) for path in modules(model)):
         return Hit(TARGETS, f"{message}; its decoder is `{TODAY.rstrip('.')}`", (Set(TARGETS, written),))
     layers = sorted({leaf(one.path) for block in model.blocks for one in block.linears})
-    names = ", ".join(f"`{name}`" for name in layers[:6])
-    return Hit(TARGETS, f"{message}; its layers have {names}{', ...' if len(layers) > 6 else ''}")
+    names = ", ".join(f"`{name}`" for name in layers[:MOST_NAMED])
+    return Hit(TARGETS, f"{message}; its layers have {names}{', ...' if len(layers) > MOST_NAMED else ''}")
 
 
 rule = Rule(
