@@ -2,7 +2,8 @@
 
 A line has ``id``; ``aliases``, ids with the same architecture; ``config``, the config.json keys that counting
 reads (flags at their class default left out); ``parameters``, the exact count; ``towers`` and ``experts``,
-parts of it; ``stored``, which of the ids are released quantized, by method; ``bf16``, copies of those in bf16;
+parts of it; ``positions``, which of the ids have other ``max_position_embeddings``, by their number; ``stored``, which
+of the ids are released quantized, by method; ``bf16``, copies of those in bf16;
 ``source``, how the count was obtained and where the dimensions stand in public.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
@@ -174,12 +174,12 @@ def _catalogued(search: _Search) -> Iterator[Architecture | None]:
     name = search.name
     entry = catalogue.lookup(name)
     if entry is not None:
-        found = search.take(entry["config"], "built-in catalogue")
+        found = search.take(_config_of(name, entry), "built-in catalogue")
         yield found and replace(found, quantized=found.quantized or _stored_as(name, entry))
         return
     bare, method = original(name)
     entry = catalogue.lookup(bare) if bare != name else None
-    if entry and (found := search.take(entry["config"], "built-in catalogue")):
+    if entry and (found := search.take(_config_of(bare, entry), "built-in catalogue")):
         fact = f"Taken for {bare}, stored in {method or 'bf16'}, by its name."
         yield replace(found, quantized=method, extra=(*found.extra, fact))
     yield from _named_by_path(search)
@@ -191,7 +191,7 @@ def _named_by_path(search: _Search) -> Iterator[Architecture | None]:
         bare, method = original(path)
         for name, stored in ((path, None), (bare, method)):
             entry = catalogue.lookup(name) or (catalogue.by_last_part(name) if "/" not in name else None)
-            if entry and (found := search.take(entry["config"], "built-in catalogue")):
+            if entry and (found := search.take(_config_of(name, entry), "built-in catalogue")):
                 fact = f"Taken for {entry['id']} by its path."
                 quantized = found.quantized or stored or _stored_as(name, entry)
                 yield replace(found, quantized=quantized, extra=(*found.extra, fact))
@@ -207,10 +207,22 @@ def _downloaded(search: _Search) -> Architecture | None:
     return search.take(config, "Hugging Face hub")
 
 
+def _config_of(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of an entry, with the positions that this id has instead."""
+    others: Mapping[str, list[str]] = entry.get("positions", {})
+    positions = next((int(count) for count, ids in others.items() if _lists(ids, name)), None)
+    return {**entry["config"], **({} if positions is None else {"max_position_embeddings": positions})}
+
+
+def _lists(ids: Iterable[str], name: str) -> bool:
+    """Whether a name is one of these ids in any case, or ends one as a path does."""
+    return any(f"/{one}".lower().endswith(f"/{name}".lower()) for one in ids)
+
+
 def _stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
     """The method in which the checkpoint of this id is stored quantized, by the entry, else by the name."""
     stored: Mapping[str, list[str]] = entry.get("stored", {})
-    listed = next((method for method, ids in stored.items() if name.lower() in map(str.lower, ids)), None)
+    listed = next((method for method, ids in stored.items() if _lists(ids, name)), None)
     return listed or next((method for pattern, method in _STORED if pattern.search(name)), None)
 
 

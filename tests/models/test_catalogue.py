@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.models import Architecture, catalogue, catalogue_ids, describe
+from advisor.models import Architecture, catalogue, catalogue_ids, describe, resolve
 
 ENTRIES = list(catalogue.entries())
 LINEARS = [json.loads(line) for line in Path(__file__).with_name("linears.jsonl").read_text().splitlines()]
@@ -96,3 +96,18 @@ def test_part_of_a_line_is_no_name(name: str) -> None:
 
 def test_file_stays_small() -> None:
     assert len(catalogue.catalogue()) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [
+        ("Qwen/Qwen2.5-7B", 131072),
+        ("Qwen/Qwen2.5-7B-Instruct", 32768),
+        ("qwen/qwen2.5-7b-instruct", 32768),
+        ("unsloth/Qwen2.5-72B-Instruct-bnb-4bit", 32768),
+        ("/models/Qwen2.5-14B-Instruct", 32768),
+        ("Qwen/Qwen2.5-Coder-32B", 32768),
+    ],
+)
+def test_ids_of_one_architecture_may_differ_in_their_positions(name: str, positions: int):
+    assert resolve(name).max_position_embeddings == positions
