@@ -7,6 +7,8 @@ import click
 
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
+from advisor.engine.answer_steps import stops_in
+from advisor.engine.lint import finding_of, lint_hits
 from advisor.errors import InputError
 from advisor.hardware.prices import Prices
 from advisor.opening import open_run
@@ -21,7 +23,7 @@ from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
 from advisor.session.amounts import parse_tokens
 from advisor.streams import aside
-from advisor.util import regex
+from advisor.util import as_typed, counted, regex
 
 DURATION = regex(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
 HOURS = {"h": 1.0, "d": 24.0}
@@ -54,7 +56,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
         accepts = partial(_is_within, hours=within, cost=asked.under)
         offers = chosen_offers(run, gpus, session, Asked(tokens, prices, accepts, MOST_PLANNED, asked.all))
     if not offers:
-        aside(f"{path}: no card of the catalogue would do")
+        aside(f"{path}: no card of the catalogue would do{_why(run, path, session)}")
         return 1
     notes = list(cards.notes_of(offers))
     match asked.format:
@@ -70,6 +72,16 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
             style = own_style()
             click.echo(cards.text(cards.entries(offers), notes, style), color=True)
     return 0
+
+
+def _why(run: Run, path: str, session: Session) -> str:
+    """Where an error stops the run whatever the card, what says so."""
+    findings = (finding_of(run, rule, hit) for rule, hit in lint_hits(run, session.options))
+    stops = stops_in(tuple(findings))
+    if not stops:
+        return ""
+    stop = f"{counted(len(stops), 'error')} stop{'s' if len(stops) == 1 else ''} it"
+    return f" as it is written: {stop}, see `{as_typed('advisor', 'check', path)}`"
 
 
 def opened(path: str, session: Session) -> Run:

@@ -302,3 +302,11 @@ def test_owned_cards_come_first(folder: Path):
 def test_a_card_known_by_its_memory_has_no_time(folder: Path):
     (found,) = rows("qlora.yaml", "--cards", "24GB")
     assert (found["hardware"], found["tokens_per_second"], found["cost"]) == ("1x 24 GB card", None, None)
+
+
+def test_a_run_that_starts_on_no_card_is_told_what_says_why(folder: Path):
+    Path("stops.yaml").write_text(FULL.replace("type: alpaca", "type: sharegpt"))
+    code, text = said("stops.yaml")
+    assert code == 1
+    why = "no card of the catalogue would do as it is written: 1 error stops it, see `advisor check stops.yaml`"
+    assert " ".join(text.split()).endswith(why)
