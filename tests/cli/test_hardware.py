@@ -305,7 +305,7 @@ def test_a_card_known_by_its_memory_has_no_time(folder: Path):
 
 
 def test_a_run_that_starts_on_no_card_is_told_what_says_why(folder: Path):
-    Path("stops.yaml").write_text(FULL.replace("type: alpaca", "type: sharegpt"))
+    Path("stops.yaml").write_text(FULL.replace("meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"))
     code, text = said("stops.yaml")
     assert code == 1
     why = "no card of the catalogue would do as it is written: 1 error stops it, see `advisor check stops.yaml`"
