@@ -93,12 +93,12 @@ def test_each_run_has_a_source_its_own_id_and_says_in_what_it_is_unlike(cases: l
 
 
 def test_the_peak_is_within_a_quarter_of_the_published_ones(cases: list[Cut]):
-    """Both misses are a model so small that its peak is attention: what torch's ring holds there, axolotl's does not."""
+    """The misses are a small model, and a large one in tiles: attention is the peak, and axolotl's ring holds less there."""
     measured = {case.id: case for case in cases if case.memory_errors}
     assert len(measured) == 8
     missed = [case.id for case in measured.values() if off(case.memory_errors)]
     assert missed == [case.id for case in measured.values() if "miss" in case.figures]
-    assert missed == ["TRL-0.6B", "TRL-0.6B-offloaded"]
+    assert missed == ["TRL-0.6B", "TRL-0.6B-offloaded", "TRL-32B"]
 
 
 def test_what_torchs_ring_gathers_is_half_of_what_a_small_model_lacks(cases: list[Cut]):
