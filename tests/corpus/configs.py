@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from advisor.documents import Document, read
@@ -96,7 +97,7 @@ def case(root: Path, file: Path, gpus: str = GPUS, flowchart: str = "default") -
 
 def examples(root: Path, gpus: str = GPUS, flowchart: str = "default", *, every: int = 1) -> list[Case]:
     """The run of every example that axolotl ships, or of one in so many."""
-    return [case(root, file, gpus, flowchart) for file in config_files(root, "examples")[::every]]
+    return [case(root, file, gpus, flowchart) for file in islice(config_files(root, "examples"), None, None, every)]
 
 
 def patched_examples(root: Path, gpus: str = GPUS, flowchart: str = "default", *, every: int = 1) -> list[Case]:
