@@ -8,7 +8,7 @@ import click
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
 from advisor.engine.answer_steps import stops_in
-from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.lint import lint_findings
 from advisor.errors import InputError
 from advisor.hardware.prices import Prices
 from advisor.opening import open_run
@@ -76,8 +76,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
 
 def _why(run: Run, path: str, session: Session) -> str:
     """Where an error stops the run whatever the card, what says so."""
-    findings = (finding_of(run, rule, hit) for rule, hit in lint_hits(run, session.options))
-    stops = stops_in(tuple(findings))
+    stops = stops_in(lint_findings(run, session.options))
     if not stops:
         return ""
     stop = f"{counted(len(stops), 'error')} stop{'s' if len(stops) == 1 else ''} it"

@@ -6,7 +6,7 @@ from advisor.engine.about_run import summary, texts
 from advisor.engine.advice import with_advice
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Report, WholePlan
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.lint import lint_findings
 from advisor.engine.options import Options, fit_rules, planner, room_rules, tiers_of
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.regression import stopped_by
@@ -32,7 +32,7 @@ def check_run(opened: LoadedRun, options: Options) -> Report:
     """All that is said of one run."""
     run, start = opened.run, State(opened.run)
     found = replayed(run, options)
-    findings = [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
+    findings = lint_findings(run, options)
     plan = planned(run, found, options)
     if plan is not None:
         plans = planner(options)

@@ -27,6 +27,11 @@ def _all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
                 yield rule, hit
 
 
+def lint_findings(run: Run, options: Options) -> list[Finding]:
+    """All that the lint rules find, each at its place."""
+    return [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
+
+
 def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
     """A lint rule's hit, at its place."""
     edits = _hit_edits(run, hit)

@@ -132,11 +132,11 @@ def fastest(
         if point is not None:
             found.append((moves, point))
             least = min(least, point.seconds)
-    near = [point for _, point in found if point.seconds <= EQUAL * least]
-    far = [point for _, point in found if point.seconds > EQUAL * least]
-    full = (moves for moves, point in found if point in near and point.has_little_room)
+    full = [moves for moves, point in found if point.has_little_room and point.seconds <= EQUAL * least]
     roomier = [_largest_batch(walk, moves, with_room=True) for moves in full]
-    near += [point for point in roomier if point is not None and point.seconds <= EQUAL * least]
+    ends = [*(point for _, point in found), *(point for point in roomier if point is not None)]
+    near = [point for point in ends if point.seconds <= EQUAL * least]
+    far = [point for _, point in found if point.seconds > EQUAL * least]
     return sorted(near, key=lambda point: point.order(least)) + sorted(far, key=lambda point: point.seconds)
 
 
@@ -157,11 +157,15 @@ def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool | None) -> Point
         else:
             high = middle - 1
         middle = (low + high + 1) // 2
-    size, move = walk.sizes[low]
-    state = at_batch(walk, moves, size)
-    reached = walk.judged(moves)
-    changes = reached.changes if reached is not None else 0
-    return Point((*without_batch(moves), *move), state, seconds_of(state, moves), changes)
+    return _point(walk, moves, low)
+
+
+def _point(walk: Walk, moves: Moves, index: int) -> Point:
+    """A leaf with one of the micro batches of the walk."""
+    size, move = walk.sizes[index]
+    state, reached = at_batch(walk, moves, size), walk.judged(moves)
+    assert reached is not None, "a leaf leads somewhere"
+    return Point((*without_batch(moves), *move), state, seconds_of(state, moves), reached.changes)
 
 
 def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool | None) -> bool:
@@ -206,4 +210,4 @@ def _counted_at(walk: Walk, leaf: Moves) -> Point | None:
     state = _smallest_of(walk, leaf)
     if not host_suffices(walk.start, state) or state.estimate.uncounted:
         return None
-    return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))
+    return _point(walk, leaf, 0)

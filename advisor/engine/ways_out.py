@@ -9,7 +9,7 @@ from advisor.engine.check import replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.lint import lint_findings
 from advisor.engine.options import Options, fit_rules, planner, room_rules
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State, Step
@@ -159,10 +159,7 @@ def _taken(asked: Asked, made: Fixed, letter: Letter) -> tuple[Step, ...]:
 
 def _still_stops(made: Fixed, options: Options) -> list[Stop]:
     """The errors that stop the run after the edits."""
-    return [
-        stop_of(each)
-        for each in stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)])
-    ]
+    return [stop_of(each) for each in stops_in(lint_findings(made.run, options))]
 
 
 def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:

@@ -20,15 +20,11 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
     """``B is 6.2 times as fast, with other training: LoRA``, next to the same training, which is so much slower."""
     if chosen.letter != "A" or not chosen.seconds:
         return ""
-    others = (option for option in options if option.letter == "B" and option.fits and option.seconds)
-    return next(
-        (
-            f"B is {chosen.seconds / option.seconds:.1f} times as fast, with other training: {_named(option)}"
-            for option in others
-            if option.seconds and chosen.seconds >= MUCH * option.seconds
-        ),
-        "",
-    )
+    for option in options:
+        if option.letter == "B" and option.fits and option.seconds and chosen.seconds >= MUCH * option.seconds:
+            times = chosen.seconds / option.seconds
+            return f"B is {times:.1f} times as fast, with other training: {_named(option)}"
+    return ""
 
 
 def _named(option: Option) -> str:

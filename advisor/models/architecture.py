@@ -84,6 +84,11 @@ class Architecture:
         return counts
 
     @cached_property
+    def has_experts(self) -> bool:
+        """Whether any layer chooses among experts."""
+        return any(block.mlp is not None and block.mlp.experts for block in self.blocks)
+
+    @cached_property
     def layers(self) -> int:
         """Decoder layers."""
         return sum(block.count for block in self.blocks)

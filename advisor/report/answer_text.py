@@ -139,9 +139,9 @@ def passed_over_lines(answer: Answer, style: Style) -> list[str]:
     lines: list[str] = []
     for way in answer.not_taken:
         if way.keeps_more or (at and way.seconds and at > MUCH * way.seconds):
-            room = f"{number(way.memory)} GiB, " if way.keeps_more and way.memory else ""
-            figures = f"{room}{seconds(way.seconds or 0.0)} s a step in place of {seconds(at or 0.0)}"
-            lines += style.prose(f"{way.title}, {figures}; {way.because}.", "Not taken: ", indent=2)
+            room = f", {number(way.memory)} GiB" if way.keeps_more and way.memory else ""
+            time = f", {seconds(way.seconds)} s a step in place of {seconds(at)}" if at and way.seconds else ""
+            lines += style.prose(f"{way.title}{room}{time}; {way.because}.", "Not taken: ", indent=2)
     return lines
 
 

@@ -125,7 +125,7 @@ def _doubts_of(run: Run, model: Architecture) -> list[str]:
     found: list[str] = []
     assert run.hardware is not None
     found += [f"few published figures: {kind}" for kind in kinds_of(run) if kind not in EVIDENCED]
-    if any(block.mlp is not None and block.mlp.experts for block in model.blocks):
+    if model.has_experts:
         found.append("experts")
     if run.world_size > MOST_GPUS:
         found.append(f"more than {MOST_GPUS} GPUs")

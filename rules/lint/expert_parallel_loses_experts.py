@@ -9,18 +9,13 @@ SIZE = "expert_parallel_size"
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the first process saves the experts that it has, and no adapter is gathered."""
-    if run.expert_parallel_size > 1 and run.adapter is None and has_experts(run):
+    if run.expert_parallel_size > 1 and run.adapter is None and run.model is not None and run.model.has_experts:
         size = run.expert_parallel_size
         message = (
             f"`{SIZE}: {size}` in a full fine-tune: axolotl saves the experts of one GPU, and all others are silently"
             " lost; train an adapter, or remove it"
         )
         yield Hit(SIZE, message)
-
-
-def has_experts(run: Run) -> bool:
-    """Whether there is a layer of experts."""
-    return run.model is not None and any(block.mlp is not None and block.mlp.experts for block in run.model.blocks)
 
 
 rule = Rule(

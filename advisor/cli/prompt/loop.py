@@ -9,7 +9,7 @@ from advisor.cli.prompt.editing import edited
 from advisor.cli.prompt.proposal import Proposal, Review, proposal_for
 from advisor.cli.prompt.screen import file_lines, help_lines, letters, plan_lines, proposal_lines, question
 from advisor.engine.finding import Finding
-from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.lint import lint_findings
 from advisor.errors import InputError
 from advisor.opening import Context
 from advisor.record import record, replace
@@ -118,9 +118,6 @@ def _by_hand(review: Review, proposal: Proposal, prompt: Prompt) -> Proposal:
 
 def new_errors(review: Review, proposal: Proposal) -> list[Finding]:
     """The errors that the file has with an edit, and not without it."""
-    before, after = (
-        [finding_of(run, rule, hit) for rule, hit in lint_hits(run, review.options)]
-        for run in (proposal.before, proposal.after)
-    )
+    before, after = (lint_findings(run, review.options) for run in (proposal.before, proposal.after))
     known = {found.rule for found in before if found.level == "error"}
     return [found for found in after if found.level == "error" and found.rule not in known]

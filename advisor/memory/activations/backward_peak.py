@@ -87,9 +87,9 @@ def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
     """
     if quantized(run) and block.mlp is not None and block.mlp.experts:
         return _shared_bytes(run, block)
-    if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
+    if block.mlp is None or block.mlp.experts or block.states or block.traces:
         return None
-    if tiles(run, block):
+    if fuses_mlp(run, block) or tiles(run, block):
         return None
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 def mlp_amounts(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The MLP of one layer."""
     mlp = block.mlp
-    if mlp is None:
-        return
-    if tiles(run, block):
+    if mlp is None or tiles(run, block):
         return
     if not mlp.experts:
         yield from dense_amounts(n, family, mlp, "f", recomputed="glu" in run.liger or fuses_mlp(run, block))

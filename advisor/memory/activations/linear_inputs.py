@@ -34,9 +34,8 @@ def is_output(linear: LinearShape, block: Block) -> bool:
 def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]:
     """The inputs of a layer's linears; with one norm for both, attention and MLP read the same tensor."""
     attention = [x for x in block.linears if x.kind in {"attention", "mixer"}]
-    mlp = [x for x in block.linears if x.kind in {"mlp", "router"}]
     attention_in = [x for x in attention if not is_output(x, block)]
-    mlp_in = [x for x in mlp if not is_output(x, block)] if not tiles(run, block) else []
+    mlp_in = [x for x in _of_mlp(run, block, "mlp", "router") if not is_output(x, block)]
     wide = [x for x in attention_in if x.n_in == block.hidden]
     starts = [[*wide, *mlp_in]] if block.norms == 1 else [*_inputs_of_mixers(block, wide), mlp_in]
     taken = fused(run, block)
@@ -63,6 +62,11 @@ def _in_scan(linear: LinearShape, block: Block) -> bool:
     return block.states is not None and block.states.chunk > 0 and linear.kind == "mixer" and is_output(linear, block)
 
 
+def _of_mlp(run: Run, block: Block, *kinds: str) -> list[LinearShape]:
+    """The linears of an MLP whose inputs are kept: none of a tiled one."""
+    return [] if tiles(run, block) else [x for x in block.linears if x.kind in kinds]
+
+
 def _inputs_of_mixers(block: Block, wide: list[LinearShape]) -> list[list[LinearShape]]:
     """Linears by the tensor that they read: where a Mamba mixer is side by side with attention, each reads its own.
 
@@ -75,9 +79,7 @@ def _inputs_of_mixers(block: Block, wide: list[LinearShape]) -> list[list[Linear
 
 def mlp_input(run: Run, n: Numbers, block: Block) -> list[Site]:
     """What the inner linears of the MLP read; with experts, those of the shared one."""
-    linears = tuple(x for x in block.linears if x.kind == "mlp" and not is_output(x, block))
-    if tiles(run, block):
-        return []
+    linears = tuple(x for x in _of_mlp(run, block, "mlp") if not is_output(x, block))
     return [Site("h", linears, n.normed, fused=fused(run, block))] if linears else []
 
 
@@ -86,9 +88,7 @@ def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
 
     In fp32 from an activation that autocast runs so: torch/amp, CUDA ops that autocast to float32@2.13.0.
     """
-    outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
-    if tiles(run, block):
-        return []
+    outputs = tuple(x for x in _of_mlp(run, block, "mlp") if is_output(x, block))
     shared = block.mlp is not None and block.mlp.experts > 0
     plain, wide = family_and_norm(run, block)[0].activation
     source = 4 if n.autocast and wide > plain else n.inner
