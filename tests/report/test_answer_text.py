@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from advisor.engine.answer import Answer, AnswerStep, Option, Reason
+from advisor.engine.answer import Answer, AnswerStep, NotTaken, Option, Reason
 from advisor.engine.answer_steps import step_of
 from advisor.engine.finding import Finding, Report
 from advisor.report import render_check
@@ -127,3 +127,12 @@ def test_without_gpus_the_headline_has_the_cheapest_card_and_the_table_a_few():
 def test_what_the_headline_says_is_no_finding_of_the_whole_report():
     shown = lines(ANSWERED, detail="verbose")
     assert shown[0].startswith("Does not fit: needs ") and not any("error[does-not-fit]" in line for line in shown)
+
+
+def test_a_way_that_keeps_more_says_its_memory_and_its_time_where_there_is_one():
+    way = NotTaken("All weights trained, 2 edits", "adapters come first", memory=21 << 30, keeps_more=True)
+    chosen = replace(OTHER, recommended=True, seconds=4.0)
+    for seconds, said in ((None, ""), (5.0, ", 5.00 s a step in place of 4.00")):
+        shown = replace(ANSWERED, answer=replace(answer(chosen), not_taken=(replace(way, seconds=seconds),)))
+        line = f"Not taken: All weights trained, 2 edits, 21.0 GiB{said}; adapters come first."
+        assert line in " ".join(render_check([shown], "full").split())
