@@ -1,6 +1,6 @@
 """Where a plan may start, and what was searched: the run with what comes before all else made."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from advisor.engine.axes import EXPERTS, FIRST, HALF
@@ -12,6 +12,7 @@ from advisor.record import record, replace
 
 LAST = frozenset({"no-checkpointing", "larger-micro-batch"})
 """What uses the room that the other steps make is told after them."""
+End = tuple[Walk, Point]
 MOST_FORMS = 2
 """Half precision with fp32 masters, and without."""
 
@@ -33,8 +34,8 @@ class Search:
     order: Mapping[str, int]
     tried: set[tuple[Moves, Moves]] = field(default_factory=set["tuple[Moves, Moves]"])
     """Families, each with the base that it starts from."""
-    lean: list[list[tuple[Walk, Point]]] = field(default_factory=list["list[tuple[Walk, Point]]"])
-    """Of each part that was searched in vain, what needs least memory."""
+    lean: list[Callable[[], list[End]]] = field(default_factory=list["Callable[[], list[End]]"])
+    """Of each part that was searched in vain, what needs least memory; looked for once it is asked for."""
     vain: list[tuple[Walk, list[Moves]]] = field(default_factory=list["tuple[Walk, list[Moves]]"])
     """Those parts."""
 
@@ -44,12 +45,12 @@ class Search:
         return self.bases[0].start
 
     @property
-    def ends(self) -> list[tuple[Walk, Point]]:
+    def ends(self) -> list[End]:
         """The ends of all parts, the smallest first."""
-        return smallest_first(end for ends in self.lean for end in ends)
+        return smallest_first(end for ends in self.lean for end in ends())
 
 
-def smallest_first(ends: Iterable[tuple[Walk, Point]]) -> list[tuple[Walk, Point]]:
+def smallest_first(ends: Iterable[End]) -> list[End]:
     """Ends by what they need, then by how many moves lead there."""
     return sorted(ends, key=lambda end: (end[1].state.needed, end[1].state.estimate.needed.high, len(end[1].moves)))
 

@@ -34,7 +34,7 @@ class Row:
     @cached_property
     def errors(self) -> tuple[str, ...]:
         """Rules that find an error on these cards which other cards do not have."""
-        return tuple(sorted(errors_but_memory(self.run) - self.of_config))
+        return tuple(sorted(errors_but_memory(self.run).keys() - self.of_config))
 
     @property
     def hardware(self) -> Hardware:
@@ -98,7 +98,7 @@ def rows_on(run: Run, places: Iterable[Hardware], errors: frozenset[str]) -> lis
 def errors_anywhere(run: Run) -> frozenset[str]:
     """The rules that find an error even on a card that runs everything."""
     able = find_gpu(ABLE)
-    return errors_but_memory(on_hardware(run, Hardware(able, 1))) if able else frozenset()
+    return frozenset(errors_but_memory(on_hardware(run, Hardware(able, 1)))) if able else frozenset()
 
 
 def all_gpus() -> list[Gpu]:

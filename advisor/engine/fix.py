@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import planned
@@ -149,14 +150,15 @@ def _lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: boo
     run = opened.run
     touched: set[tuple[str, object]] = set()
     done: list[Finding] = []
-    for rule, hit in list(lint_hits(run, options)):
+    for rule, hit in lint_hits(run, options):
         allowed = hit.changes and not rule.offer and (unsafe or rule.is_safe(run))
         paths = {(name, as_path(change.path)) for name, changes in hit.changes for change in changes}
         if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
         if not rule.is_safe(run) and is_in_plan(run, hit.changes, options):
             continue
-        after = attempted(replace(opened, run=run), hit, memory=memory)
+        edited = partial(attempted, replace(opened, run=run), hit, memory=memory)
+        after = options.memo.after(run, hit, edited, memory=memory)
         if after is None:
             continue
         run = after
@@ -180,7 +182,7 @@ def attempted(opened: LoadedRun, hit: Hit, *, memory: bool) -> Run | None:
 
 def _has_host_for(before: Run, after: Run) -> bool:
     """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
-    if estimate(before) is None or estimate(after) is None:
+    if any(run.model is None or run.hardware is None or run.unreadable for run in (before, after)):
         return True
     old, new = State(before), State(after)
     return new.host_peak <= old.host_peak or host_suffices(old, new)

@@ -1,6 +1,6 @@
 """Run -> what the lint rules find: hits, and each as a finding at its place with its edits."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from advisor.documents import Change, Edit, PatchError
 from advisor.engine.finding import Finding, Fix
@@ -8,14 +8,18 @@ from advisor.engine.locations import document_named, place_of
 from advisor.engine.newer import hits_of
 from advisor.engine.options import Options, rules_of
 from advisor.engine.placeholders import certain_hits, without_echoes
+from advisor.engine.plan_memo import Hits
 from advisor.engine.rule import Hit, Rule
 from advisor.run import Run
 from advisor.run.build import prefixed
 
 
-def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
+def lint_hits(run: Run, options: Options) -> Hits:
     """What the lint rules find, as far as it is certain."""
-    return without_echoes(certain_hits(run, lambda run: _all_hits(run, options)))
+    key = (run, options.select, options.ignore, id(options.extra_rules))
+    return options.memo.found(
+        key, lambda: tuple(without_echoes(certain_hits(run, lambda run: _all_hits(run, options))))
+    )
 
 
 def _all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:

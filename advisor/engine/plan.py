@@ -1,17 +1,19 @@
 """The plan: the first tier of the flowchart in which the run fits, and there the fastest point, told step by step."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice, takewhile
 
 from advisor.engine.axes import HALF, LENGTH, families, without_batch
-from advisor.engine.bases import Search, Tier, search_from, smallest_first
+from advisor.engine.bases import End, Search, Tier, search_from, smallest_first
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
 from advisor.engine.search import (
     EQUAL,
     ONLY_WAYS,
+    ROOM,
     WITHOUT_MASTERS,
     Point,
-    bound,
     fastest,
     leanest,
     needs_masters,
@@ -125,20 +127,43 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
     """The best plan by the rules of a walk, ``more`` made first."""
     family = [moves for moves in families(walk, (*walk.asked, *more)) if (walk.asked, moves) not in search.tried]
     search.tried.update((walk.asked, moves) for moves in family)
-    left = list(points(walk, family))
-    while found := fastest(walk, left) or fastest(walk, left, with_room=False):
-        for point in found[:MOST_ENDS]:
+    left: list[Moves] = list(points(walk, family))
+    while left:
+        tried: set[Moves] = set()
+        for point in islice(_ends(walk, left), MOST_ENDS):
             goal = Goal("fits", seconds=point.seconds, with_room=not point.has_little_room)
             plan = _plan_to(search, walk, point.moves, goal)
             if plan is not None:
                 return plan
-        least, tried = min(point.seconds for point in found), {without_batch(point.moves) for point in found}
-        left = [moves for moves in left if without_batch(moves) not in tried and bound(walk, moves) > EQUAL * least]
-        if not left:
+            tried.add(without_batch(point.moves))
+        if not tried:
             break
-    search.lean.append([(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]])
+        left = [moves for moves in left if without_batch(moves) not in tried]
+    search.lean.append(cache(partial(_lean_ends, walk, family)))
     search.vain.append((walk, family))
     return None
+
+
+def _lean_ends(walk: Walk, family: Sequence[Moves]) -> list[End]:
+    """Of a part that was searched in vain, what needs least memory."""
+    return [(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]]
+
+
+def _ends(walk: Walk, candidates: Sequence[Moves]) -> Iterator[Point]:
+    """The points to try as the end of a plan, about as fast; memory is spent to the last where nothing else fits.
+
+    At the limit of the card room comes first, at its worth.
+    """
+    found = fastest(walk, candidates)
+    first = next(found, None)
+    if first is None:
+        yield from fastest(walk, candidates, with_room=False)
+        return
+    if first.is_at_the_limit:
+        roomier = fastest(walk, candidates, ROOM * first.seconds, with_room=True)
+        yield from takewhile(lambda point: point.changes <= first.changes, roomier)
+    yield first
+    yield from found
 
 
 def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
@@ -155,7 +180,7 @@ def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
         if end is not None and end.verdict == "fits":
             return _with_length(search, tiers, (LENGTH, index))
         if end is not None:
-            search.lean.append([(walk, Point(moves, end, 0.0))])
+            search.lean.append(partial(list[End], [(walk, Point(moves, end, 0.0))]))
     return None
 
 
@@ -189,10 +214,10 @@ def _smallest(search: Search) -> Plan:
     return Plan((), search.start)
 
 
-def _smallest_ends(search: Search) -> Iterator[tuple[Walk, Point]]:
+def _smallest_ends(search: Search) -> Iterator[End]:
     """What was searched in vain; the first is seldom struck out."""
     for ends in search.lean:
-        yield from (end for end in ends if end[1].state.verdict == "tight")
+        yield from (end for end in ends() if end[1].state.verdict == "tight")
     yield from search.ends
     yield from smallest_first(
         (walk, point) for walk, family in search.vain for point in leanest(walk, family, float("inf"))

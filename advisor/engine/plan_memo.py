@@ -1,4 +1,4 @@
-"""The plans of a call, each made once: the screen shows one, ``--fix`` writes it, and they are the same."""
+"""What a call has worked out, each thing once: the screen shows a plan, ``--fix`` writes it, and they are the same."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from advisor.engine.bases import Tier
 from advisor.engine.plan import plan_fit
-from advisor.engine.rule import Rule
+from advisor.engine.rule import Hit, Rule
 from advisor.engine.speedups import sequence
 from advisor.engine.states import Plan, State, Step
 from advisor.record import record
@@ -15,18 +15,27 @@ from advisor.run import Run
 K = TypeVar("K")
 V = TypeVar("V")
 MOST_PLANS = 8
+MOST_EDITS = 64
 Key = tuple[Run, tuple[tuple[str, ...], ...], bool]
 """A run as it is, the rules of each tier, and whether safe steps alone are wanted."""
 SpeedKey = tuple[Run, tuple[str, ...]]
 """A run as it is, and the rules that a way back may be made of."""
+Hits = tuple[tuple[Rule, Hit], ...]
+HitsKey = tuple[Run, tuple[str, ...], tuple[str, ...], int]
+"""A run as it is, the rules that are selected and ignored, and which mapping of rules is added."""
+EditKey = tuple[Run, int, bool]
+"""A run as it is, the hit whose edits are made, and whether memory counts."""
 
 
 @record(eq=False)
 class PlanMemo:
-    """The last few plans, and ways to more speed, that were made."""
+    """The last few plans, ways to more speed, hits of the lint rules, and runs with the edits of one hit."""
 
     made: dict[Key, Plan] = field(default_factory=dict[Key, Plan])
     faster: dict[SpeedKey, tuple[Step, ...]] = field(default_factory=dict[SpeedKey, "tuple[Step, ...]"])
+
+    hits: dict[HitsKey, Hits] = field(default_factory=dict[HitsKey, Hits])
+    edited: dict[EditKey, tuple[Hit, Run | None]] = field(default_factory=dict[EditKey, "tuple[Hit, Run | None]"])
 
     def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
         """The plan that ``--fix`` writes, with ``--unsafe-fixes`` or with safe steps alone.
@@ -48,12 +57,20 @@ class PlanMemo:
         """The sequence with which a run that fits is fastest, made if it is not there."""
         return _kept(self.faster, (run, tuple(rules)), lambda: sequence(State(run), rules))
 
+    def found(self, key: HitsKey, find: Callable[[], Hits]) -> Hits:
+        """What the lint rules find, looked for if it is not there."""
+        return _kept(self.hits, key, find)
 
-def _kept(memo: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    def after(self, run: Run, hit: Hit, edit: Callable[[], Run | None], *, memory: bool) -> Run | None:
+        """The run with the edits of a hit, made if it is not there; the hit is kept, and so its ``id`` is its own."""
+        return _kept(self.edited, (run, id(hit), memory), lambda: (hit, edit()), MOST_EDITS)[1]
+
+
+def _kept(memo: dict[K, V], key: K, make: Callable[[], V], most: int = MOST_PLANS) -> V:
     """What the memo has under a key, or what is made and put there in place of the oldest."""
     if key not in memo:
         made = make()
-        while len(memo) >= MOST_PLANS:
+        while len(memo) >= most:
             memo.pop(next(iter(memo)))
         memo[key] = made
     return memo[key]

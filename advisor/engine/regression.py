@@ -9,8 +9,16 @@ from advisor.engine.registry import built_in_rules
 from advisor.engine.rule import Rule
 from advisor.run import Run
 
-AT_TIMES = frozenset({"allgather-bucket-no-effect"})
-"""Rules at the level of notes that speak at the level of errors in some cases; all of a higher level are asked."""
+AT_TIMES = frozenset(
+    {
+        "allgather-bucket-no-effect",
+        "context-parallel-mismatch",
+        "cpu-offload-replaces-optimizer",
+        "deepspeed-ignored-key",
+        "unknown-key",
+    }
+)
+"""Rules of a lower level that speak at the level of errors in some cases; besides all errors, these are asked."""
 OF_MEMORY = frozenset({"does-not-fit", "host-memory-exceeded"})
 """What a plan is about: it may go through states that have these."""
 _known: WeakKeyDictionary[Run, Counter[str]] = WeakKeyDictionary()
@@ -21,20 +29,20 @@ def new_errors(before: Run, after: Run, *, memory: bool = True) -> list[str]:
 
     Without ``memory``, those about the size of the run are left to the verdict.
     """
-    added = errors_of(after) - errors_of(before)
-    return sorted(rule for rule in added if memory or rule not in OF_MEMORY)
+    added = errors_but_memory(after) - errors_but_memory(before)
+    return sorted(added + (_memory_errors(after) - _memory_errors(before)) if memory else added)
 
 
-def errors_of(run: Run) -> Counter[str]:
-    """How many errors each built-in rule finds."""
+def errors_but_memory(run: Run) -> Counter[str]:
+    """How many errors each built-in rule finds, those about the size of the run not asked."""
     if run not in _known:
-        _known[run] = Counter(_errors_by(error_rules(run), run))
+        _known[run] = Counter(_errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
     return _known[run]
 
 
-def errors_but_memory(run: Run) -> frozenset[str]:
-    """The built-in rules that find an error, those about the size of the run not asked."""
-    return frozenset(_errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
+def _memory_errors(run: Run) -> Counter[str]:
+    """How many errors each rule about the size of the run finds."""
+    return Counter(_errors_by((rule for rule in error_rules(run) if rule.id in OF_MEMORY), run))
 
 
 def stopped_by(rule: str, run: Run) -> bool:
@@ -44,7 +52,7 @@ def stopped_by(rule: str, run: Run) -> bool:
 
 def stops_less(before: Run, after: Run) -> bool:
     """Whether less stops a run than before: no other error than those about its size, and fewer of them."""
-    return errors_but_memory(after) < errors_but_memory(before)
+    return errors_but_memory(after).keys() < errors_but_memory(before).keys()
 
 
 def _errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
@@ -55,5 +63,5 @@ def _errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
 def error_rules(run: Run) -> list[Rule]:
     """The built-in rules that may find an error in this run."""
     rules = built_in_rules("lint").values()
-    speaking = [rule for rule in rules if rule.level != "note" or rule.id in AT_TIMES]
+    speaking = [rule for rule in rules if rule.level == "error" or rule.id in AT_TIMES]
     return [rule for rule in speaking if rule.alone or not run.is_json_alone]

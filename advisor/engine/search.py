@@ -1,19 +1,25 @@
 """The search within one tier: the fastest point that fits, by bisection over the micro batch."""
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 
 from advisor.engine.axes import OFFLOADED, leaves, leaves_from_least, without_batch
 from advisor.engine.bar import BAR, REGROUPING
-from advisor.engine.points import Moves, Walk, at_batch
+from advisor.engine.points import Move, Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
 from advisor.learning import rate_of
+from advisor.memory import Estimate
 from advisor.record import record
 from advisor.run import Run
 
 EQUAL = 1.05
 """Points whose times differ by less are as fast as each other; the model knows no better."""
+ROOM = 1.15
+"""An end at the limit of the card gives way to one with room that takes no more than this much of its time."""
+LIMIT = 0.98
+"""Of the card: an end that needs more is a matter of luck."""
 MOST_LEAN = 8
 """So many points that need least memory are of use."""
 ALIKE = 1.02
@@ -39,8 +45,19 @@ SPENDS = frozenset(
     }
 )
 """Rules that pay for time with memory: they leave room, unless nothing else of a tier fits."""
+SAVING = frozenset(
+    {
+        "fused-kernels",
+        "right-sized-buckets",
+        "fsdp-reshard",
+        "sync-each-batch",
+    }
+)
+"""Rules that do nothing but save memory: without them nothing fits the GPU that does not with them."""
 LOW_RATE = 1e-4
 """Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
+
+Order = tuple[int, bool, int, bool, int, int]
 
 
 @record(eq=False)
@@ -58,7 +75,13 @@ class Point:
         """Whether it fits and next to nothing of the card is left."""
         return self.state.estimate.has_little_room
 
-    def order(self, least: float) -> tuple[int, bool, int, bool, int, int]:
+    @property
+    def is_at_the_limit(self) -> bool:
+        """Whether it fits and hardly anything of the card is left."""
+        estimate = self.state.estimate
+        return self.has_little_room and estimate.needed.high > LIMIT * estimate.usable
+
+    def order(self, least: float) -> "Order":
         """Among points about as fast as the fastest: the same training comes first, then room, then fewer edits."""
         state, slower = self.state, self.seconds > ALIKE * least
         return self.changes, self.has_little_room, len(self.moves), slower, state.host_peak, state.needed
@@ -83,12 +106,21 @@ def needs_masters(run: Run) -> bool:
 
 
 def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
-    """The leaves of the families that fit at their smallest."""
-    for moves in family:
-        if _smallest_of(walk, moves).at_least > usable_of(walk):
+    """The leaves of the families that fit at their smallest; less of what saves memory fits a GPU no better."""
+    vain: list[frozenset[Move]] = []
+    for moves in sorted(family, key=len, reverse=True):
+        made = frozenset(moves)
+        if any(made <= more and SAVING.issuperset(rule for rule, _ in more - made) for more in vain):
             continue
-        if any(_smallest_of(walk, leaf).verdict == "fits" for leaf in _lean_leaves(walk, moves)):
-            yield from leaves(walk, moves)
+        may_fit = _smallest_of(walk, moves).at_least <= usable_of(walk)
+        tried: list[Estimate] = []
+        for leaf in _lean_leaves(walk, moves) if may_fit else ():
+            tried.append(_smallest_of(walk, leaf).estimate)
+            if tried[-1].verdict == "fits":
+                yield from leaves(walk, moves)
+                break
+        if all(estimate.on_gpu != "fits" for estimate in tried):
+            vain.append(made)
 
 
 def _lean_leaves(walk: Walk, family: Moves) -> Iterator[Moves]:
@@ -116,28 +148,52 @@ def _smallest_of(walk: Walk, moves: Moves) -> State:
 
 def fastest(
     walk: Walk, candidates: Iterable[Moves], below: float = float("inf"), *, with_room: bool | None = None
-) -> list[Point]:
-    """Points that fit, the one to take first; empty where there is none faster than ``below``.
+) -> Iterator[Point]:
+    """Points that fit and are about as fast as the fastest, the one to take first; each worked out once it is its turn.
 
-    ``with_room``: whether they must leave some of the card free; if not said, those must that spend memory for time.
+    None is slower than ``below``. ``with_room``: whether they must leave some of the card free; if not said, those must
+    that spend memory for time.
     """
-    bounds = sorted((bound(walk, moves), moves) for moves in candidates)
-    bounds = [(lowest, moves) for lowest, moves in bounds if lowest <= below]
-    found: list[tuple[Moves, Point]] = []
+    bounds = sorted((lowest, moves) for moves in candidates if (lowest := bound(walk, moves)) <= below)
+    least = _least(walk, bounds, below, with_room=with_room)
+    within = min(EQUAL * least, below)
+    near = sorted((_fewest(walk, moves), moves) for lowest, moves in bounds if lowest <= within < float("inf"))
+    waiting: list[tuple[Order, int, Point]] = []
+    for (changes, edits), moves in near:
+        while waiting and waiting[0][0] < (changes, False, edits):
+            yield heappop(waiting)[-1]
+        for point in _ends_of(walk, moves, within, with_room=with_room):
+            heappush(waiting, (point.order(least), len(waiting), point))
+    yield from (point for *_, point in sorted(waiting))
+
+
+def _least(walk: Walk, bounds: Iterable[tuple[float, Moves]], below: float, *, with_room: bool | None) -> float:
+    """The time of the fastest point that fits; without end where there is none."""
     least = float("inf")
     for lowest, moves in bounds:
-        if lowest > EQUAL * least:
+        if lowest >= least:
             break
-        point = _largest_batch(walk, moves, with_room=with_room)
-        if point is not None:
-            found.append((moves, point))
-            least = min(least, point.seconds)
-    full = [moves for moves, point in found if point.has_little_room and point.seconds <= EQUAL * least]
-    roomier = [_largest_batch(walk, moves, with_room=True) for moves in full]
-    ends = [*(point for _, point in found), *(point for point in roomier if point is not None)]
-    near = [point for point in ends if point.seconds <= EQUAL * least]
-    far = [point for _, point in found if point.seconds > EQUAL * least]
-    return sorted(near, key=lambda point: point.order(least)) + sorted(far, key=lambda point: point.seconds)
+        point = _largest_batch(walk, moves, min(least, below), with_room=with_room)
+        least = least if point is None else min(least, point.seconds)
+    return least
+
+
+def _fewest(walk: Walk, moves: Moves) -> tuple[int, int]:
+    """Below what no point of a leaf comes: its changes of what is trained, and its edits without the batch."""
+    reached = walk.judged(moves)
+    assert reached is not None, "a leaf leads somewhere"
+    return reached.changes, len(without_batch(moves))
+
+
+def _ends_of(walk: Walk, moves: Moves, within: float, *, with_room: bool | None) -> Iterator[Point]:
+    """The fastest point of a leaf, and if that leaves little room the fastest that does not."""
+    point = _largest_batch(walk, moves, within, with_room=with_room)
+    if point is None:
+        return
+    yield point
+    roomier = _largest_batch(walk, moves, within, with_room=True) if point.has_little_room else None
+    if roomier is not None:
+        yield roomier
 
 
 def bound(walk: Walk, moves: Moves) -> float:
@@ -145,9 +201,10 @@ def bound(walk: Walk, moves: Moves) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool | None) -> Point | None:
-    """The point with the largest micro batch that fits: memory only grows with it."""
-    low, high = 0, len(walk.sizes) - 1
+def _largest_batch(walk: Walk, moves: Moves, within: float, *, with_room: bool | None) -> Point | None:
+    """The point with the largest micro batch that fits and is no slower: memory only grows with it, time only falls."""
+    high = len(walk.sizes) - 1
+    low = bisect_left(range(high), True, key=lambda index: _seconds_at(walk, moves, index) <= within)
     if not _fits(walk, moves, low, with_room=with_room):
         return None
     middle = high
@@ -158,6 +215,11 @@ def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool | None) -> Point
             high = middle - 1
         middle = (low + high + 1) // 2
     return _point(walk, moves, low)
+
+
+def _seconds_at(walk: Walk, moves: Moves, index: int) -> float:
+    """The time of a leaf with one of the micro batches of the walk."""
+    return seconds_of(at_batch(walk, moves, walk.sizes[index][0]), moves)
 
 
 def _point(walk: Walk, moves: Moves, index: int) -> Point:

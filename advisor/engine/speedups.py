@@ -45,8 +45,6 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
     everywhere = [leaf for family in families(walk, ()) for leaf in leaves(walk, family)]
     found = fastest(walk, everywhere, below=GAIN * start.seconds, with_room=True)
     for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
-        if point.seconds > GAIN * start.seconds:
-            break
         steps = plan_steps(walk, order, point.moves, Goal("fits", seconds=point.seconds, with_room=True))
         if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
             return steps

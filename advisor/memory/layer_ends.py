@@ -1,6 +1,7 @@
 """A layer's backward where it is the last of its kind, with most activations, or the first, with most gradients."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from advisor.memory import fsdp
 from advisor.memory.activations import (
@@ -146,6 +147,7 @@ def embedding_bytes(run: Run, weights: Weights) -> int:
     return sum(round((width or group.width) * group.elements) for group in found)
 
 
+@lru_cache(maxsize=16)
 def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """One layer's backward: what it recomputes, if it was checkpointed, and the gradients of its intermediates."""
     run = one_graph(run)

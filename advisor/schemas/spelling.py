@@ -1,39 +1,54 @@
 """Which name was meant: the nearest by edits, where one is clearly nearest."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import lru_cache
 
+from advisor.record import record
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
+
+def nearest(name: str, candidates: Iterable[str], taken: Container[str] = ()) -> str | None:
     """The one candidate that it abbreviates, or within a quarter of its length in edits and nearer than all others.
 
-    One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``.
+    One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``. None that is taken.
     """
-    return _nearest(name, tuple(candidates))
+    like = _like(name, tuple(candidates))
+    same = [one for one in like.same if one not in taken]
+    if len(same) == 1:
+        return same[0]
+    longer = [one for one in like.longer if one not in taken]
+    if longer and all(one.startswith(longer[0]) for one in longer):
+        return longer[0]
+    near = [(edits, one) for edits, one in like.near if one not in taken]
+    best = [one for edits, one in near if edits == near[0][0]]
+    return best[0] if len(best) == 1 else None
+
+
+@record
+class _Like:
+    """What a name may have been meant as."""
+
+    same: tuple[str, ...]
+    """But for signs."""
+    longer: tuple[str, ...]
+    """What it abbreviates, the shortest first."""
+    near: tuple[tuple[int, str], ...]
+    """After how many edits, the fewest first."""
 
 
 @lru_cache(maxsize=1024)
-def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
-    same = [candidate for candidate in candidates if _unsigned(candidate) == _unsigned(name) and candidate != name]
-    if len(same) == 1:
-        return same[0]
-    longer = sorted((candidate for candidate in candidates if _abbreviates(name, candidate)), key=len)
-    if longer and all(candidate.startswith(longer[0]) for candidate in longer):
-        return longer[0]
-    most = len(name) // 4
-    best: list[str] = []
-    letters = Counter(name.lower())
-    for candidate in candidates:
-        if abs(len(candidate) - len(name)) > most or candidate == name or apart(letters, candidate) > most:
-            continue
-        edits = distance(name.lower(), candidate.lower())
-        if edits < most or (edits == most and not best):
-            best = [candidate] if edits < most else [*best, candidate]
-            most = edits
-        elif edits == most:
-            best.append(candidate)
-    return best[0] if len(best) == 1 else None
+def _like(name: str, candidates: tuple[str, ...]) -> _Like:
+    """Which candidates are like a name; a config is asked many times, and the names are the same."""
+    others = [one for one in candidates if one != name]
+    longer = sorted((one for one in others if _abbreviates(name, one)), key=len)
+    most, letters = len(name) // 4, Counter(name.lower())
+    close = [one for one in others if abs(len(one) - len(name)) <= most and apart(letters, one) <= most]
+    near = ((distance(name.lower(), one.lower()), one) for one in close)
+    return _Like(
+        tuple(one for one in others if _unsigned(one) == _unsigned(name)),
+        tuple(longer),
+        tuple(sorted((one for one in near if one[0] <= most), key=lambda one: one[0])),
+    )
 
 
 @lru_cache(maxsize=4096)

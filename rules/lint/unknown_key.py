@@ -46,17 +46,14 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
-    free: dict[int, list[str]] = {}  # by the mapping that a key stands in
     yield from (too_new(run, found) for found in table.walk(run.config) if is_too_new(run, found))
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
             yield from_elsewhere(found, synonym)
             continue
-        if id(found.siblings) not in free:
-            free[id(found.siblings)] = candidates(table, found)
         place_of_it = elsewhere(table, found)
-        meant = None if place_of_it else nearest(found.key, free[id(found.siblings)])
+        meant = None if place_of_it else nearest(found.key, candidates(found.level), found.siblings)
         if place_of_it or meant or found.level != table.root or not foreign:
             yield hit(run, table, found, meant, place_of_it)
     if rest := [found for found in unknown[MOST:] if found.level != table.root or not foreign]:
@@ -93,12 +90,12 @@ def plugins_of(run: Run) -> list[object]:
     return listed if is_list(listed) else []
 
 
-def candidates(table: Table, found: Found) -> list[str]:
-    """The names that are free at this level, plugins' keys among them."""
-    rows = [table.rows(found.level), *(table.plugins.values() if found.level == table.root else ())]
-    return [
-        name for part in rows for name, row in part.items() if "deprecated" not in row and name not in found.siblings
-    ]
+@lru_cache(maxsize=64)
+def candidates(level: str) -> tuple[str, ...]:
+    """The names of a level that are not deprecated, plugins' keys among them."""
+    table = axolotl_keys()
+    rows = [table.rows(level), *(table.plugins.values() if level == table.root else ())]
+    return tuple(name for part in rows for name, row in part.items() if "deprecated" not in row)
 
 
 def from_elsewhere(found: Found, synonym: Synonym) -> Hit:

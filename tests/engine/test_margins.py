@@ -65,7 +65,7 @@ class Walked:
 def first(ends: Mapping[Moves, Any], changes: Mapping[str, int] = {}) -> Moves:
     """The point that is taken first; ``changes``: of what is trained, by rule."""
     walk: Any = Walked(ends, changes)
-    return fastest(walk, list(ends))[0].moves
+    return next(fastest(walk, list(ends))).moves
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(104, SHORTER), (106, FASTER)])
@@ -95,7 +95,7 @@ def test_a_smaller_batch_leaves_room_where_it_is_about_as_fast(seconds: float, s
     walk: Any = Walked({SHORTER: state()})
     walk.sizes = ((1, (("smaller-micro-batch", 0),)), (2, ()))
     walk.batched = {(SHORTER, 1): state(seconds), (SHORTER, 2): state(high=96)}
-    end = fastest(walk, [SHORTER])[0]
+    end = next(fastest(walk, [SHORTER]))
     assert end.moves == ((*SHORTER, ("smaller-micro-batch", 0)) if size == 1 else SHORTER)
 
 
@@ -104,15 +104,15 @@ def test_a_smaller_batch_leaves_room_where_it_is_about_as_fast(seconds: float, s
 def test_what_spends_memory_for_time_leaves_room(rule: str, high: int, chosen: bool):
     spent: Moves = ((rule, 0), *SHORTER)
     walk: Any = Walked({spent: state(50, high=high), SHORTER: state(100)})
-    assert (fastest(walk, [spent, SHORTER])[0].moves == spent) == chosen
-    assert fastest(walk, [spent, SHORTER], with_room=False)[0].moves == spent
+    assert (next(fastest(walk, [spent, SHORTER])).moves == spent) == chosen
+    assert next(fastest(walk, [spent, SHORTER], with_room=False)).moves == spent
 
 
 def test_a_larger_batch_leaves_room():
     walk: Any = Walked({SHORTER: state()})
     walk.sizes = ((1, ()), (2, (("larger-micro-batch", 0),)))
     walk.batched = {(SHORTER, 1): state(100, high=96), (SHORTER, 2): state(50, high=96)}
-    assert fastest(walk, [SHORTER])[0].moves == SHORTER
+    assert next(fastest(walk, [SHORTER])).moves == SHORTER
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(101.5, "b"), (102.5, "a")])
@@ -138,8 +138,8 @@ def test_where_no_time_is_modelled_a_step_more_is_never_as_fast():
 @pytest.mark.parametrize(("high", "is_taken"), [(95, True), (100, False)])
 def test_5_percent_of_a_card_are_left_free_where_it_is_for_speed_alone(high: int, is_taken: bool):
     walk: Any = Walked({SHORTER: state(high=high)})
-    assert bool(fastest(walk, [SHORTER], with_room=True)) == is_taken
-    assert fastest(walk, [SHORTER])
+    assert bool(list(fastest(walk, [SHORTER], with_room=True))) == is_taken
+    assert list(fastest(walk, [SHORTER]))
 
 
 @pytest.mark.parametrize(("high", "is_little"), [(95, False), (96, True), (101, False)])
@@ -214,12 +214,15 @@ def test_fewer_cards_are_shown_where_they_cost_no_more_than_a_quarter_more(worth
 def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pytest.MonkeyPatch):
     """Of a plan's best points 24, of those with which what fits is faster 12."""
     tried: list[str] = []
-    best: Any = [SimpleNamespace(moves=(), seconds=1.0, has_little_room=False) for _ in range(30)]
+    best: Any = [
+        SimpleNamespace(moves=(), seconds=1.0, has_little_room=False, is_at_the_limit=False) for _ in range(30)
+    ]
     for module in ("advisor.engine.plan", "advisor.engine.speedups"):
-        monkeypatch.setattr(f"{module}.fastest", lambda *_, **__: best)
+        monkeypatch.setattr(f"{module}.fastest", lambda *_, **__: iter(best))
         monkeypatch.setattr(f"{module}.plan_steps", lambda *_, name=module, **__: tried.append(name))
         monkeypatch.setattr(f"{module}.families", lambda *_: [])
     monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
+    monkeypatch.setattr("advisor.engine.plan.points", lambda *_: [()])
     walk: Any = Walked({})
     walk.asked, walk.start.run.hardware = (), SimpleNamespace(usable=100)
     assert end_in(Search((walk,), {}), walk) is None

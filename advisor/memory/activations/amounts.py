@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ Moment = list[Amount]
 ONE = ""
 
 
+@lru_cache(maxsize=16)
 def widths(run: Run, block: Block) -> dict[str, int]:
     """What each symbol stands for, in units per token.
 

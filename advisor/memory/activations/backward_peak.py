@@ -80,6 +80,7 @@ def _backward_bytes(run: Run, block: Block) -> int:
     return max(held, dora_peak_bytes(run, numbers_of(run, block), block))
 
 
+@lru_cache(maxsize=16)
 def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
     """The most while a base weight is there in half precision: at the MLP's last linear, whose adapter comes first.
 

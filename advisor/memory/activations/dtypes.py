@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.variant_and_norm import family_and_norm
@@ -44,6 +45,7 @@ class Adapters:
     """A kept mask, one byte per element on CUDA: aten/src/ATen/native/cuda/Dropout.cu."""
 
 
+@lru_cache(maxsize=16)
 def numbers_of(run: Run, block: Block) -> Numbers:
     """The precision of the parts of a layer."""
     found = numbers(run, family_and_norm(run, block)[1], narrow=block.narrow)

@@ -64,6 +64,7 @@ def first_norm_bytes(run: Run, block: Block) -> int:
     return run.tokens * total(unread, widths(run, block))
 
 
+@lru_cache(maxsize=16)
 def own_input_bytes(run: Run, block: Block) -> int:
     """Of what a layer keeps, its input as it came, which its checkpoint holds already."""
     family, norm = family_and_norm(run, block)
@@ -76,6 +77,7 @@ def own_input_bytes(run: Run, block: Block) -> int:
     return run.tokens * n.stream * block.hidden if width == n.stream else 0
 
 
+@lru_cache(maxsize=16)
 def saved_formula(run: Run, block: Block) -> str:
     """The arithmetic per token, with its result: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840 B/token``."""
     return traced_text(run, block) if block.traces else written(amounts(run, block), widths(run, block))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.altup import streams
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
+@lru_cache(maxsize=16)
 def checkpoint_bytes(run: Run, block: Block) -> int:
     """Bytes that activation checkpointing keeps of one layer: its input (arXiv 1604.06174).
 
