@@ -38,7 +38,7 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
     What fits well is not taken to the limit for its speed.
     """
     chosen = {name: rules[name] for name in ORDER if name in rules}
-    if start.seconds is None or not chosen:
+    if start.seconds is None or start.shown_seconds is None or not chosen:
         return ()
     walk = Walk(start, chosen, chosen, safe_only=True)
     order = {name: rank for rank, name in enumerate(ORDER)}

@@ -5,10 +5,13 @@ from functools import cached_property
 from advisor.engine.cancellation import end_if_cancelled
 from advisor.engine.rule import Rule
 from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
 from advisor.speed import StepTime, step_time
+
+USUAL_NETWORK = 400e9 / 8
+"""Bytes a second of a node: of p4d.24xlarge (https://aws.amazon.com/ec2/instance-types/p4/)."""
 
 
 @record(eq=False)
@@ -38,13 +41,13 @@ class State:
 
     @cached_property
     def seconds(self) -> float | None:
-        """Of one optimizer step, good to compare runs; None where it is not modelled."""
-        found = step_time(self.run)
+        """Of one optimizer step, good to compare runs, if need be over a usual network; None where none is modelled."""
+        found = step_time(with_network(self.run))
         return found.expected if isinstance(found, StepTime) else None
 
     @property
     def shown_seconds(self) -> float | None:
-        """The same where it does not rest on a guess about the link."""
+        """The same where it does not rest on a guess about the network."""
         found = step_time(self.run)
         return found.expected if isinstance(found, StepTime) else None
 
@@ -100,6 +103,14 @@ class Plan:
     def ends_well(self) -> bool:
         """Whether the run goes through then, if only just."""
         return self.verdict in {"fits", "tight"}
+
+
+def with_network(run: Run) -> Run:
+    """The run with a usual network between its nodes, where none is stated."""
+    hardware = run.hardware
+    if hardware is None or hardware.nodes == 1 or hardware.network_bytes_per_s is not None:
+        return run
+    return replace(run, hardware=replace(hardware, network_bytes_per_s=USUAL_NETWORK))
 
 
 def trains_the_same(rule: Rule, before: Run, after: Run) -> bool:

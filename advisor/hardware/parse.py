@@ -13,7 +13,7 @@ from advisor.util import gib, regex
 
 SPEC = regex(
     r"""\s*
-    (?:(?:(?P<nodes>\d+)\s*n(?:odes?)?(?:\s+of)?\s*)?(?P<gpus>\d+)\s*[x×*]\s*|(?P<plain>\d{1,3})\s+(?=[a-z]))?
+    (?:(?:(?P<nodes>\d+)\s*(?:n(?:odes?)?(?:\s+of)?|[x×*])\s*)?(?P<gpus>\d+)\s*[x×*]\s*|(?P<plain>\d{1,3})\s+(?=[a-z]))?
     (?P<name>.*?)
     (?:\s*:\s*(?P<colon>\d+)|(?:\s+x|\s*[×*])\s*(?P<after>\d+))?
     \s*""",
@@ -49,8 +49,9 @@ def parse_hardware(text: str, *, file: str = "", line: int = 0, own: Own = NONE)
 
     One GPU without a count.
 
-    The count may follow (``a100 x8``, ``a100:8``). The name may be an id, an alias, what nvidia-smi and torch print,
-    or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a count is then one of machines.
+    The count may follow (``a100 x8``, ``a100:8``), and ``2x8x h100`` is ``2n8x h100``. The name may be an id, an alias,
+    what nvidia-smi and torch print, or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a
+    count is then one of machines.
     ``24GB`` is a card that is known by its memory alone, and ``own`` are cards of the settings.
     ``a100`` and ``h100`` alone are the 80 GB SXM boards, and ``assumed`` says so. ``host`` is memory per node
     (``512GiB``, ``2TB``, ``64G`` = 64 GiB), ``free`` what others leave of each card; ``link`` is ``nvlink``, ``pcie``

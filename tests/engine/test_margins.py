@@ -224,7 +224,7 @@ def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pyte
     monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
     monkeypatch.setattr("advisor.engine.plan.points", lambda *_: [()])
     walk: Any = Walked({})
-    walk.asked, walk.start.run.hardware = (), SimpleNamespace(usable=100)
+    walk.asked, walk.start.run.hardware, walk.start.shown_seconds = (), SimpleNamespace(usable=100), 100
     assert end_in(Search((walk,), {}), walk) is None
     assert sequence(walk.start, {name: cast("Rule", None) for name in ORDER}) == ()
     assert [tried.count(name) for name in dict.fromkeys(tried)] == [24, 12]
