@@ -196,7 +196,7 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
             f"{corrections(option.left, ())} {_of_option(replace(facts, stops=()), option, rest=len(facts.stops) > 1)}"
         )
     if facts.stops:
-        return f"{repairs(option, facts.pace, by=option.flags)}.{what_changes(option)}"
+        return f"{repairs(option, facts.pace, by=option.flags, first=facts.stops[0].rule)}."
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if option.letter == "B":
@@ -214,13 +214,14 @@ def room_words(end: Estimate) -> str:
     return " (near the limit)" if end.verdict == "tight" else " (little room)" if end.has_little_room else ""
 
 
-def repairs(option: Option, before: Pace, *, by: str = "") -> str:
+def repairs(option: Option, before: Pace, *, by: str = "", first: str = "") -> str:
     """``2 edits repair it, same training, +11% time; it then fits, 24.5 of 78.0 GiB``; else that it only starts.
 
-    ``by``: the options that write them, which come first.
+    ``by``: the options that write them, which come first; ``first``: the rule whose edit is named, if one is to be.
     """
     edits, end, s = counted(option.changes, "edit"), option.end, "s" if by else _s(option)
-    training = "same training" if option.training == "same" else f"and change{s} what is trained"
+    changes = f"and change{s} what is trained{what_changes(option, first)}"
+    training = "same training" if option.training == "same" else changes
     who, how = (by, f" in {edits}") if by else (edits, "")
     repaired, started = f"{who} repair{s} it{how}", f"{who} make{s} it start{how}"
     if end is None or option.verdict == "unknown":
@@ -250,7 +251,7 @@ def end_words(end: Estimate, now: Estimate | None = None) -> str:
 
 
 def _faster(option: Option, facts: Facts) -> str:
-    """``1 edit takes 24% off the time, same training, 30.1 GiB; 8 more rename keys``."""
+    """``1 edit takes 24% off the time, same training, 30.1 GiB; 8 more only rename keys``."""
     tidy = [step for step in option.steps if step.tidies]
     count = option.changes - len(tidy)
     does = f"{counted(count, 'edit')} take{'s' if count == 1 else ''}"
@@ -262,8 +263,8 @@ def _faster(option: Option, facts: Facts) -> str:
 
 
 def _more(tidy: Sequence[AnswerStep]) -> str:
-    """``; 8 more rename keys``."""
-    one, many = ("renames a key", "rename keys")
+    """``; 8 more only rename keys``."""
+    one, many = ("only renames a key", "only rename keys")
     if any(step.rule != OLD_KEY for step in tidy):
-        one, many = ("corrects a finding", "correct findings")
+        one, many = ("only tidies up", "only tidy up")
     return f"; {len(tidy)} more {one if len(tidy) == 1 else many}" if tidy else ""

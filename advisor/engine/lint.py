@@ -45,7 +45,7 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
         message=_message_of(run, rule, hit),
         place=place_of(run, hit),
         title=rule.title,
-        cost=rule.cost,
+        cost=hit.cost or rule.cost,
         why=rule.why,
         source=rule.source,
         fix=Fix(safe=rule.is_safe(run), edits=edits, by_choice=rule.offer) if edits else None,

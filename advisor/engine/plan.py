@@ -130,7 +130,7 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
     left: list[Moves] = list(points(walk, family))
     while left:
         tried: set[Moves] = set()
-        for point in islice(_ends(walk, left), MOST_ENDS):
+        for point in islice(ends_to_try(walk, left), MOST_ENDS):
             goal = Goal("fits", seconds=point.seconds, with_room=not point.has_little_room)
             plan = _plan_to(search, walk, point.moves, goal)
             if plan is not None:
@@ -149,7 +149,7 @@ def _lean_ends(walk: Walk, family: Sequence[Moves]) -> list[End]:
     return [(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]]
 
 
-def _ends(walk: Walk, candidates: Sequence[Moves]) -> Iterator[Point]:
+def ends_to_try(walk: Walk, candidates: Sequence[Moves]) -> Iterator[Point]:
     """The points to try as the end of a plan, about as fast; memory is spent to the last where nothing else fits.
 
     At the limit of the card room comes first, at its worth.

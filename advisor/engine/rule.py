@@ -29,6 +29,8 @@ class Hit:
     """Where one rule speaks at two levels; None is the rule's own."""
     json_edits: tuple["Change", ...] = ()
     """Of a hit in the YAML: what the DeepSpeed JSON must say then, in the same edit."""
+    cost: str = ""
+    """What these edits cost, where the rule's own words are about more than them."""
 
     @property
     def changes(self) -> tuple[tuple[str, tuple["Change", ...]], ...]:

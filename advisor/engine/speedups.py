@@ -20,6 +20,7 @@ ORDER = (
     "plain-ddp",
     "lower-zero-stage",
     "hsdp",
+    "activation-offloading",
     "hpz",
     "fsdp-no-reshard",
     "flash-attention",
@@ -30,6 +31,8 @@ ORDER = (
     "larger-micro-batch",
 )
 """The rules that a sequence is made of, in the order in which it is told."""
+BETWEEN_NODES = frozenset({"activation-offloading"})
+"""Those that make room for what spares the network between nodes, and are tried where there is one."""
 
 
 def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
@@ -37,7 +40,9 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
 
     What fits well is not taken to the limit for its speed.
     """
-    chosen = {name: rules[name] for name in ORDER if name in rules}
+    hardware = start.run.hardware
+    left_out = BETWEEN_NODES if hardware is None or hardware.nodes == 1 else frozenset[str]()
+    chosen = {name: rules[name] for name in ORDER if name in rules and name not in left_out}
     if start.seconds is None or start.shown_seconds is None or not chosen:
         return ()
     walk = Walk(start, chosen, chosen, safe_only=True)

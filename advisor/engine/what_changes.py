@@ -10,10 +10,10 @@ MUCH = 2.0
 CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
 
 
-def what_changes(option: Option) -> str:
-    """`` What changes: write `adapter: qlora`, and 1 more.``; empty of the same training."""
-    named = _named(option) if option.training == "changes" else ""
-    return f" What changes: {named}." if named else ""
+def what_changes(option: Option, first: str = "") -> str:
+    """`` (write `type: chat_template`, and 1 more edit)``; empty of the same training. ``first``: the rule to name."""
+    named = _named(option, first) if option.training == "changes" else ""
+    return f" ({named})" if named else ""
 
 
 def much_faster(chosen: Option, options: Sequence[Option]) -> str:
@@ -27,11 +27,11 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
     return ""
 
 
-def _named(option: Option) -> str:
-    """The first of its steps that change the training, each up to its first clause, and how many more there are."""
-    steps = [step for step in option.steps if not step.safe]
+def _named(option: Option, first: str = "") -> str:
+    """The first of its steps that change the training, up to its first clause, and how many more there are."""
+    steps = sorted((step for step in option.steps if not step.safe), key=lambda step: step.rule != first)
     if not steps:
         return ""
     more = f", and {counted(len(steps) - 1, 'more edit')}" if len(steps) > 1 else ""
-    first = CLAUSE.match(steps[0].title)
-    return f"{first[0] if first is not None else steps[0].title}{more}"
+    clause = CLAUSE.match(steps[0].title)
+    return f"{clause[0] if clause is not None else steps[0].title}{more}"

@@ -10,6 +10,11 @@ from advisor.models import Block
 from advisor.run.axolotl.attention import kernel, without_scores
 
 NOTICEABLE = GIB
+COSTS = {
+    "sdpa": "None: the kernel comes with torch.",
+    "flash_attention_2": "It needs the flash-attn package, or its binary from the hub.",
+    "flex_attention": "It is compiled in the first step.",
+}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -28,6 +33,7 @@ def finds(run: Run) -> Iterator[Hit]:
         f"{which} keeps {gib(kept)} of probabilities a layer at `sequence_len: {run.sequence_len}`;"
         f" `attn_implementation: {instead}` keeps none",
         () if asked.key == "eager_attention" else (Set("attn_implementation", instead),),
+        cost=COSTS.get(instead, ""),
     )
 
 

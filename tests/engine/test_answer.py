@@ -364,7 +364,10 @@ def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
     answer = answer_of(written(tmp_path, text), "1x h100-80gb")
     steps = option(answer, "F").steps
     assert [step.tidies for step in steps] == sorted(step.tidies for step in steps) and steps[-1].tidies
-    assert re.search(r"% off the time, same training, [\d.]+ GiB; ", answer.action) and " more rename" in answer.action
+    assert (
+        re.search(r"% off the time, same training, [\d.]+ GiB; ", answer.action)
+        and " more only rename" in answer.action
+    )
     assert option(answer, "F").changes == len(steps)
 
 
@@ -427,7 +430,13 @@ def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_
 
 def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_path: Path):
     answer = answer_of(written(tmp_path, LORA.replace("type: alpaca", "type: sharegpt")), "1x a100-80gb")
-    assert answer.action.endswith(" GiB. What changes: write `type: chat_template`.")
+    assert ", and changes what is trained (write `type: chat_template`), " in answer.action
+
+
+def test_of_several_edits_that_change_the_training_the_one_for_what_stops_it_is_named(tmp_path: Path):
+    text = LORA.replace("type: alpaca", "type: sharegpt") + "flash_attn_rms_norm: true\n"
+    action = answer_of(written(tmp_path, text), "1x a100-80gb").action
+    assert "what is trained (write `type: chat_template`" in action
 
 
 def full(tmp_path: Path, model: str) -> str:

@@ -11,11 +11,11 @@ from advisor.engine.bases import Search
 from advisor.engine.choice import best_of
 from advisor.engine.cost_text import differ
 from advisor.engine.flowchart_status import compared
-from advisor.engine.plan import end_in
+from advisor.engine.plan import end_in, ends_to_try
 from advisor.engine.plan_steps import Goal, about, necessary
 from advisor.engine.points import Moves, Reached
 from advisor.engine.rule import Rule
-from advisor.engine.search import EQUAL, fastest, leanest, seconds_of
+from advisor.engine.search import EQUAL, fastest, leanest, points, seconds_of
 from advisor.engine.speedups import ORDER, sequence
 from advisor.memory import estimate
 from advisor.memory.ledger import Range
@@ -97,6 +97,32 @@ def test_a_smaller_batch_leaves_room_where_it_is_about_as_fast(seconds: float, s
     walk.batched = {(SHORTER, 1): state(seconds), (SHORTER, 2): state(high=96)}
     end = next(fastest(walk, [SHORTER]))
     assert end.moves == ((*SHORTER, ("smaller-micro-batch", 0)) if size == 1 else SHORTER)
+
+
+@pytest.mark.parametrize(
+    ("high", "seconds", "ends"),
+    [(97, 110, [SHORTER]), (99, 110, [FASTER, SHORTER]), (99, 120, [SHORTER])],
+)
+def test_at_the_limit_of_the_card_room_is_worth_15_percent(high: int, seconds: float, ends: list[Moves]):
+    walk: Any = Walked({SHORTER: state(100, high=high), FASTER: state(seconds)})
+    assert [point.moves for point in ends_to_try(walk, [SHORTER, FASTER])] == ends
+
+
+def test_room_at_the_limit_is_not_worth_a_change_of_what_is_trained():
+    qlora: Moves = (("qlora", 0),)
+    walk: Any = Walked({SHORTER: state(100, high=99), qlora: state(110)}, {"qlora": 1})
+    assert [point.moves for point in ends_to_try(walk, [SHORTER, qlora])] == [SHORTER]
+
+
+def test_what_saves_memory_alone_is_not_asked_for_less_where_more_does_not_fit():
+    """With Liger's layers it does not fit, so nobody asks without; ZeRO-2 is another matter."""
+    more, other = (("zero-1", 0), ("fused-kernels", 0)), (("zero-2", 0),)
+    ends = {more: state(verdict="does-not-fit", high=101), more[:1]: state(), other: state()}
+    for end in ends.values():
+        end.estimate.on_gpu = end.verdict
+    walk: Any = Walked(ends)
+    walk.start.run.hardware = SimpleNamespace(usable=100)
+    assert list(points(walk, list(ends))) == [other]
 
 
 @pytest.mark.parametrize(("high", "chosen"), [(95, True), (96, False)])
@@ -224,7 +250,7 @@ def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pyte
     monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
     monkeypatch.setattr("advisor.engine.plan.points", lambda *_: [()])
     walk: Any = Walked({})
-    walk.asked, walk.start.run.hardware, walk.start.shown_seconds = (), SimpleNamespace(usable=100), 100
+    walk.asked, walk.start.run.hardware, walk.start.shown_seconds = (), SimpleNamespace(usable=100, nodes=1), 100
     assert end_in(Search((walk,), {}), walk) is None
     assert sequence(walk.start, {name: cast("Rule", None) for name in ORDER}) == ()
     assert [tried.count(name) for name in dict.fromkeys(tried)] == [24, 12]

@@ -53,7 +53,8 @@ def faster(run: Run):
 
 
 @pytest.mark.parametrize(
-    ("text", "gpus", "deepspeed", "rule"), [(FSDP, SLOW, None, "hsdp"), (LARGE, WIDE, ZERO_3, "hpz")]
+    ("text", "gpus", "deepspeed", "rule"),
+    [(FSDP, SLOW, None, "hsdp"), (LARGE.replace("steps: 8", "steps: 1"), WIDE, ZERO_3, "hpz")],
 )
 def test_between_nodes_it_is_a_step_of_the_faster_way(make_run, text, gpus, deepspeed, rule):
     run = make_run(text, gpus, deepspeed=deepspeed)
@@ -62,6 +63,12 @@ def test_between_nodes_it_is_a_step_of_the_faster_way(make_run, text, gpus, deep
     end = steps[-1].after
     assert end.verdict == "fits" and end.seconds is not None
     assert end.seconds < BAR * (State(run).seconds or 0.0)
+
+
+def test_layer_inputs_wait_on_the_host_where_that_makes_room_for_what_spares_the_network(make_run):
+    between, within = (make_run(LARGE, gpus, deepspeed=ZERO_3) for gpus in (WIDE, "8x h200"))
+    assert "activation-offloading" in [step.rule.id for step in faster(between)]
+    assert "activation-offloading" not in [step.rule.id for step in faster(within)]
 
 
 def test_both_sizes_are_written_by_one_step(make_run):
