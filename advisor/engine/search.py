@@ -81,7 +81,7 @@ class Point:
         estimate = self.state.estimate
         return self.has_little_room and estimate.needed.high > LIMIT * estimate.usable
 
-    def order(self, least: float) -> "Order":
+    def order(self, least: float) -> Order:
         """Among points about as fast as the fastest: the same training comes first, then room, then fewer edits."""
         state, slower = self.state, self.seconds > ALIKE * least
         return self.changes, self.has_little_room, len(self.moves), slower, state.host_peak, state.needed

@@ -44,9 +44,9 @@ class Asked:
 
 
 def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
-    """The options of a run, as far as it needs one: A and B where it does not do, F where it fits, then C."""
+    """The options of a run, as far as it needs one: A and B where it does not do, F where it then fits, then C."""
     if asked.report.verdict == "fits" and not stops:
-        return _faster_option(asked)
+        return _faster_option(asked, seconds_of(asked.run))
     if not stops and (asked.report.verdict not in PLANNED or not _is_wanted(asked)):
         return []
     if not asked.options.plans:
@@ -55,6 +55,8 @@ def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
     ways = [_option(asked, same, "A", stops)]
     if (other.files if other else {}) != (same.files if same else {}):
         ways.append(_option(asked, other, "B", stops))
+    if stops and ways[0].starts and ways[0].fits:
+        ways += _faster_option(asked, ways[0].seconds)
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
@@ -84,13 +86,12 @@ def _is_wanted(asked: Asked) -> bool:
     return asked.options.wants(rule)
 
 
-def _faster_option(asked: Asked) -> list[Option]:
-    """F, where the room that is left is good for something."""
+def _faster_option(asked: Asked, before: float | None) -> list[Option]:
+    """F, where the room that is left is good for something: less than the seconds ``before``."""
     if asked.report.room is None or not asked.options.speed:
         return []
     made = _made(asked, unsafe=False, faster=True)
     found = _option(asked, made, "F", ())
-    before = seconds_of(asked.run)
     is_faster = before is not None and found.seconds is not None and found.seconds < before
     return [found] if found.steps and is_faster else []
 

@@ -4,10 +4,12 @@ from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
-    """Whether rows are padded although the attention kernel could keep packed samples apart."""
+    """Whether rows are padded, to the full length or by default, and the attention kernel could keep samples apart."""
     packs = run.attention in {"flash", "flex", "xformers", "sage"}
     data = bool(run.config.get("datasets")) and not run.config.get("pretraining_dataset")
-    return packs and data and run.rl is None and not run.config.has("sample_packing")
+    config = run.config
+    to_the_full = config.get("sample_packing") is False and config.get("pad_to_sequence_len") is True
+    return packs and data and run.rl is None and (to_the_full or not config.has("sample_packing"))
 
 
 rule = Rule(
@@ -76,6 +78,8 @@ rule = Rule(
             "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
             "sample_packing: false",
         ),
+        but("sample_packing: false\npad_to_sequence_len: true", fires=True),
+        but("sample_packing: false\npad_to_sequence_len: false"),
         only("base_model: meta-llama/Llama-3.1-8B", "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca"),
         only(
             "base_model: meta-llama/Llama-3.1-8B",

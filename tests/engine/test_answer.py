@@ -433,6 +433,15 @@ def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_pa
     assert ", and changes what is trained (write `type: chat_template`), " in answer.action
 
 
+def test_a_repaired_run_with_room_for_more_speed_says_so(tmp_path: Path):
+    text = LORA.replace("size: 8", "size: 1") + "gradient_checkpointing: true\nsave_safetensors: false\n"
+    answer = answer_of(written(tmp_path, text), "1x a100-80gb")
+    assert [way.letter for way in answer.options] == ["A", "F"] and answer.options[0].recommended
+    times = answer.options[0].seconds / answer.options[1].seconds
+    assert f". F is {times:.1f} times as fast, same training, " in answer.action
+    assert answer.action.endswith(" GiB: --fix --faster")
+
+
 def test_of_several_edits_that_change_the_training_the_one_for_what_stops_it_is_named(tmp_path: Path):
     text = LORA.replace("type: alpaca", "type: sharegpt") + "flash_attn_rms_norm: true\n"
     action = answer_of(written(tmp_path, text), "1x a100-80gb").action
