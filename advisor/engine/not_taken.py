@@ -38,8 +38,8 @@ def _without_masters(asked: Asked) -> Iterator[NotTaken]:
 
 def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
     """The plan that trains all weights all the same, where whole rows fit with one."""
-    plan = planner(asked.options.without(BRINGS_ADAPTERS))(asked.run, False)
-    if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None and LENGTH not in plan.names:
+    plan = planner(asked.options.without((*BRINGS_ADAPTERS, LENGTH)))(asked.run, False)
+    if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None:
         kept = next(
             (step.rule.named(step.before.run, step.after.run) for step in plan.steps if step.rule.id == EIGHT_BIT), ""
         )
