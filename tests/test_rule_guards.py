@@ -102,7 +102,6 @@ EQUIVALENT: Mapping[str, str] = {
     "tokens-without-saved-embeddings: finds: without `not run.config.get(TYING)`": WORDS,
     "unknown-chat-template: finds: without `found.level != 'SFTDataset'`": "at other levels no `type` names the strategy",
     "unknown-chat-template: finds: without `found.row is None`": TYPES,
-    "unknown-key: finds: without `if id(found.siblings) not in free`": QUICK,
     "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
     "unreadable-value: finds: without `if found.placeholder`": WORDS,
     "unreadable-value: finds: without `if may_hold_placeholders(run.config)`": QUICK,

@@ -80,6 +80,7 @@ rule = Rule(
         ),
         but("sample_packing: false\npad_to_sequence_len: true", fires=True),
         but("sample_packing: false\npad_to_sequence_len: false"),
+        but("sample_packing: true\npad_to_sequence_len: true"),
         only("base_model: meta-llama/Llama-3.1-8B", "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca"),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
