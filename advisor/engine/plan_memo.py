@@ -33,7 +33,6 @@ class PlanMemo:
 
     made: dict[Key, Plan] = field(default_factory=dict[Key, Plan])
     faster: dict[SpeedKey, tuple[Step, ...]] = field(default_factory=dict[SpeedKey, "tuple[Step, ...]"])
-
     hits: dict[HitsKey, Hits] = field(default_factory=dict[HitsKey, Hits])
     edited: dict[EditKey, tuple[Hit, Run | None]] = field(default_factory=dict[EditKey, "tuple[Hit, Run | None]"])
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import count
 
 from advisor.engine.axes import OFFLOADED, leaves, leaves_from_least, without_batch
 from advisor.engine.bar import BAR, REGROUPING
@@ -159,11 +160,12 @@ def fastest(
     within = min(EQUAL * least, below)
     near = sorted((_fewest(walk, moves), moves) for lowest, moves in bounds if lowest <= within < float("inf"))
     waiting: list[tuple[Order, int, Point]] = []
+    turn = count()
     for (changes, edits), moves in near:
         while waiting and waiting[0][0] < (changes, False, edits):
             yield heappop(waiting)[-1]
         for point in _ends_of(walk, moves, within, with_room=with_room):
-            heappush(waiting, (point.order(least), len(waiting), point))
+            heappush(waiting, (point.order(least), next(turn), point))
     yield from (point for *_, point in sorted(waiting))
 
 

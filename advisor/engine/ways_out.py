@@ -55,7 +55,7 @@ def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
     ways = [_option(asked, same, "A", stops)]
     if (other.files if other else {}) != (same.files if same else {}):
         ways.append(_option(asked, other, "B", stops))
-    if stops and ways[0].starts and ways[0].fits:
+    if stops and ways[0].fits:
         ways += _faster_option(asked, ways[0].seconds)
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)

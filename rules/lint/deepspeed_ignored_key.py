@@ -18,7 +18,7 @@ def finds(run: Run) -> Iterator[Hit]:
     for found in table.walk(run.deepspeed):
         if found.row is not None or table.forbids(found.level) or found.key.startswith(COMMENTS):
             continue
-        meant = nearest(found.key, (name for name in table.rows(found.level) if name not in found.siblings))
+        meant = nearest(found.key, table.rows(found.level), found.siblings)
         # A later DeepSpeed may have learned a key that the table lacks.
         if meant or not newer:
             yield hit(run, table, found, meant)

@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
     newer = run.stack.at_least("deepspeed", "0.19.0")
     for found in table.walk(run.deepspeed):
         if found.row is None and table.forbids(found.level):
-            meant = nearest(found.key, (name for name in table.rows(found.level) if name not in found.siblings))
+            meant = nearest(found.key, table.rows(found.level), found.siblings)
             # A later DeepSpeed may have learned a key that the table lacks.
             if meant or not newer:
                 yield hit(run, found, meant)

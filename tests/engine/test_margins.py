@@ -114,6 +114,18 @@ def test_room_at_the_limit_is_not_worth_a_change_of_what_is_trained():
     assert [point.moves for point in ends_to_try(walk, [SHORTER, qlora])] == [SHORTER]
 
 
+def test_points_that_are_alike_come_in_turn():
+    """The second takes a smaller batch, and so as many edits as the third, which comes in once the first is taken."""
+    first_, second, third = (("a", 0),), (("b", 0),), (("c", 0), ("d", 0))
+    walk: Any = Walked({moves: state() for moves in (first_, second, third)})
+    smaller = ("smaller-micro-batch", 0)
+    walk.sizes = ((1, (smaller,)), (2, ()))
+    walk.batched = {(moves, size): state() for moves in (first_, second, third) for size in (1, 2)}
+    walk.batched[second, 2] = state(verdict="does-not-fit")
+    found = fastest(walk, [first_, second, third])
+    assert [point.moves for point in found] == [first_, (*second, smaller), third]
+
+
 def test_what_saves_memory_alone_is_not_asked_for_less_where_more_does_not_fit():
     """With Liger's layers it does not fit, so nobody asks without; ZeRO-2 is another matter."""
     more, other = (("zero-1", 0), ("fused-kernels", 0)), (("zero-2", 0),)

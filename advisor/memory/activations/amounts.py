@@ -20,7 +20,7 @@ ONE = ""
 
 
 @lru_cache(maxsize=16)
-def widths(run: Run, block: Block) -> dict[str, int]:
+def widths(run: Run, block: Block) -> Mapping[str, int]:
     """What each symbol stands for, in units per token.
 
     ``h`` hidden, ``q`` ``k`` ``v`` widths of queries, keys and values, ``f`` width of the MLP or of one
