@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.points import BATCH, Moves, Walk
-from advisor.engine.steps import alternatives
+from advisor.engine.points import BATCH, Moves, Walk, at_batch
 
 Way = tuple[str, ...]
 """Rules that are moved by together, in this order."""
@@ -102,10 +101,10 @@ def leaves(walk: Walk, family: Moves) -> list[Moves]:
 def leaves_from_least(walk: Walk, family: Moves) -> Iterator[Moves]:
     """The same from the last to the first, each made when it is asked for."""
     for way in reversed(CHECKPOINTED):
-        yield from reversed([*_with_alternatives(walk, family, way)])
+        yield from _with_alternatives(walk, family, way, last_first=True)
     yield family
     for way in reversed(LESS_CHECKPOINTED):
-        yield from reversed([*_with_alternatives(walk, family, way)])
+        yield from _with_alternatives(walk, family, way, last_first=True)
 
 
 def _branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:
@@ -118,16 +117,27 @@ def _branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[
     return found
 
 
-def _with_alternatives(walk: Walk, moves: Moves, way: Way) -> Iterator[Moves]:
+def _with_alternatives(walk: Walk, moves: Moves, way: Way, *, last_first: bool = False) -> Iterator[Moves]:
     """A point with a way added, once for each alternative of its last rule."""
-    first = _with_way(walk, moves, way)
-    if first is None:
+    *first, rule = way
+    if rule not in walk.rules or not _may_end(walk, moves, way):
         return
-    yield first
-    before, (rule, _) = first[:-1], first[-1]
-    for index in range(1, _most_of(walk, before, rule) + 1):
-        if walk.after((*before, (rule, index))) is not None:
-            yield (*before, (rule, index))
+    # Nothing may stay on the host but under ZeRO.
+    before = _with_way(walk, moves, (*first,), last=BACK in first)
+    if before is None:
+        return
+    indices = range(_most_of(walk, before, rule) + 1)
+    for index in reversed(indices) if last_first else indices:
+        after = (*before, (rule, index))
+        if walk.after(after) is not None:
+            yield after
+
+
+def _may_end(walk: Walk, moves: Moves, way: Way) -> bool:
+    """Whether the last rule of a way may apply; after another batch, which is cheap to try, that is asked first."""
+    if len(way) == 1 or way[0] not in BATCH:
+        return True
+    return any(walk.rules[way[-1]].when(at_batch(walk, moves, size).run) for size, _ in walk.sizes)
 
 
 def _with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Moves | None:
@@ -135,8 +145,7 @@ def _with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Move
     if not all(rule in walk.rules for rule in way):
         return None
     for rule in way:
-        whole = last or (rule == BACK and way[-1] != BACK)  # nothing may stay on the host but under ZeRO
-        moves = (*moves, (rule, _most_of(walk, moves, rule) if whole else 0))
+        moves = (*moves, (rule, _most_of(walk, moves, rule) if last else 0))
         if walk.after(moves) is None:
             return None
     return moves
@@ -144,10 +153,7 @@ def _with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Move
 
 def _most_of(walk: Walk, moves: Moves, rule: str) -> int:
     """The index of a rule's last alternative, which saves most."""
-    found = walk.after(moves)
-    if found is None or not walk.rules[rule].when(found.run):
-        return 0
-    return max(0, len(alternatives(walk.rules[rule], found.run)) - 1)
+    return max(0, len(walk.offers(moves, rule)) - 1)
 
 
 def without_batch(moves: Moves) -> Moves:

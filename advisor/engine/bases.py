@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from advisor.engine.axes import EXPERTS, FIRST, HALF
-from advisor.engine.points import Moves, Walk
+from advisor.engine.points import Moves, Paths, Walk
 from advisor.engine.rule import Rule
 from advisor.engine.search import Point
 from advisor.engine.states import State
@@ -55,13 +55,13 @@ def smallest_first(ends: Iterable[End]) -> list[End]:
     return sorted(ends, key=lambda end: (end[1].state.needed, end[1].state.estimate.needed.high, len(end[1].moves)))
 
 
-def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> Search:
-    """With the steps that come first made, unless they are not wanted."""
+def search_from(start: State, flowchart: Sequence[Tier], walked: dict[Moves, Paths], *, safe_only: bool) -> Search:
+    """With the steps that come first made, unless they are not wanted. ``walked``: as of ``plan_fit``."""
     rules = {rule.id: rule for tier in flowchart for rule in tier.rules}
     told = sorted(rules, key=lambda rule: rule in LAST)
-    walk = Walk(start, rules, rules, safe_only=safe_only)
+    walk = Walk(start, rules, rules, safe_only=safe_only, paths=walked.setdefault((), Paths()))
     bases = _bases(walk, flowchart)
-    walks = (replace(walk, asked=asked, reached={}, batched={}) if asked else walk for asked in bases)
+    walks = (replace(walk, asked=asked, paths=walked.setdefault(asked, Paths())) for asked in bases)
     return Search(tuple(walks), {rule: rank for rank, rule in enumerate(told)})
 
 

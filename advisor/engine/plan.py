@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from advisor.engine.axes import HALF, LENGTH, families, without_batch
 from advisor.engine.bases import End, Search, Tier, search_from, smallest_first
 from advisor.engine.plan_steps import Goal, plan_steps
-from advisor.engine.points import Move, Moves, Walk, with_rules
+from advisor.engine.points import Move, Moves, Paths, Walk, with_rules
 from advisor.engine.search import (
     EQUAL,
     ONLY_WAYS,
@@ -28,12 +28,21 @@ MOST_ENDS = 24
 """So many of the points that are about as fast are tried as the end of a plan: one that adds an error is struck out."""
 
 
-def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False) -> Plan:
-    """The plan for a run that does not fit. One that is tight as written gets safe steps alone."""
+def plan_fit(
+    start: State,
+    flowchart: Sequence[Tier],
+    *,
+    safe_only: bool = False,
+    walked: dict[Moves, Paths] | None = None,
+) -> Plan:
+    """The plan for a run that does not fit. One that is tight as written gets safe steps alone.
+
+    ``walked``: what other plans from the same start have worked out, by what they begin with; it grows.
+    """
     if start.verdict == "fits":
         return Plan((), start)
     safe_only = safe_only or start.verdict == "tight"
-    search = search_from(start, flowchart, safe_only=safe_only)
+    search = search_from(start, flowchart, {} if walked is None else walked, safe_only=safe_only)
     plan = _as_asked(search, flowchart)
     if plan is not None:
         return plan
@@ -186,7 +195,7 @@ def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
 
 def _with_length(search: Search, tiers: Sequence[Tier], cut: Move) -> Plan | None:
     """The best plan of the first tier that has one with a length that is decided on."""
-    bases = tuple(replace(walk, settled=frozenset({cut}), reached={}, batched={}) for walk in search.bases)
+    bases = tuple(replace(walk, settled=frozenset({cut}), paths=Paths()) for walk in search.bases)
     again = Search(bases, search.order)
     for count in range(1, len(tiers) + 1):
         for part in parts(bases, tiers[:count], safe_only=False):

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from advisor.engine.bases import Tier
 from advisor.engine.plan import plan_fit
+from advisor.engine.points import Moves, Paths
 from advisor.engine.rule import Hit, Rule
 from advisor.engine.speedups import sequence
 from advisor.engine.states import Plan, State, Step
@@ -16,10 +17,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 MOST_PLANS = 8
 MOST_EDITS = 64
+MOST_WALKED = 2
+"""So many runs keep what plans have worked out, some megabytes each."""
 Key = tuple[Run, tuple[tuple[str, ...], ...], bool]
 """A run as it is, the rules of each tier, and whether safe steps alone are wanted."""
 SpeedKey = tuple[Run, tuple[str, ...]]
 """A run as it is, and the rules that a way back may be made of."""
+Walked = tuple[State, dict[Moves, Paths]]
+"""Where plans of a run start, and what they have worked out."""
 Hits = tuple[tuple[Rule, Hit], ...]
 HitsKey = tuple[Run, tuple[str, ...], tuple[str, ...], int]
 """A run as it is, the rules that are selected and ignored, and which mapping of rules is added."""
@@ -34,6 +39,7 @@ class PlanMemo:
     made: dict[Key, Plan] = field(default_factory=dict[Key, Plan])
     faster: dict[SpeedKey, tuple[Step, ...]] = field(default_factory=dict[SpeedKey, "tuple[Step, ...]"])
     hits: dict[HitsKey, Hits] = field(default_factory=dict[HitsKey, Hits])
+    walked: dict[Run, Walked] = field(default_factory=dict[Run, Walked])
     edited: dict[EditKey, tuple[Hit, Run | None]] = field(default_factory=dict[EditKey, "tuple[Hit, Run | None]"])
 
     def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
@@ -50,7 +56,12 @@ class PlanMemo:
     def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
         """A plan, made if it is not there."""
         key = (run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only)
-        return _kept(self.made, key, lambda: plan_fit(State(run), flowchart, safe_only=safe_only))
+        return _kept(self.made, key, lambda: self._planned(run, flowchart, safe_only=safe_only))
+
+    def _planned(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
+        """A plan that is made, from what others of the same run have worked out."""
+        start, walked = _kept(self.walked, run, lambda: (State(run), {}), MOST_WALKED)
+        return plan_fit(start, flowchart, safe_only=safe_only, walked=walked)
 
     def speedup(self, run: Run, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
         """The sequence with which a run that fits is fastest, made if it is not there."""

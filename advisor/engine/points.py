@@ -1,6 +1,6 @@
 """Points of a plan: sets of moves from the run as written, each worked out once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -9,10 +9,13 @@ from advisor.engine.states import State, loads_alike, resumes, trains_the_same
 from advisor.engine.steps import alternatives, run_after
 from advisor.record import record, replace
 from advisor.run import Run
+from advisor.run.edits import RunEdits
 
 Move = tuple[str, int]
 """A rule, and which of its alternatives: 0 is the mildest."""
 Moves = tuple[Move, ...]
+Offer = tuple[Moves, str]
+"""Moves, and a rule that may come next."""
 
 BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 """The rules that change the micro batch at the same global batch."""
@@ -25,6 +28,15 @@ class Reached:
     state: State
     changes: int = 0
     needs_package: bool = False
+
+
+@record(eq=False)
+class Paths:
+    """What was worked out from a start: where moves lead, with which micro batches, and which rules may come next."""
+
+    reached: dict[Moves, Reached | None] = field(default_factory=dict[Moves, "Reached | None"])
+    batched: dict[tuple[Moves, int], State] = field(default_factory=dict[tuple[Moves, int], State])
+    offered: dict[Offer, Sequence[RunEdits]] = field(default_factory=dict[Offer, Sequence[RunEdits]])
 
 
 @record(eq=False)
@@ -44,8 +56,7 @@ class Walk:
     """What the YAML asks for itself: made first, and no change of what is trained."""
     settled: frozenset[Move] = frozenset()
     """Changes of what is trained that are decided on: whatever else is searched for, they do not count."""
-    reached: dict[Moves, Reached | None] = field(default_factory=dict[Moves, "Reached | None"])
-    batched: dict[tuple[Moves, int], State] = field(default_factory=dict[tuple[Moves, int], State])
+    paths: Paths = field(default_factory=Paths)
 
     @cached_property
     def sizes(self) -> tuple[tuple[int, Moves], ...]:
@@ -69,19 +80,27 @@ class Walk:
         """Where moves lead, wanted or not."""
         if not moves:
             return Reached(self.start)
-        if moves not in self.reached:
-            self.reached[moves] = self.moved(moves[:-1], moves[-1])
-        return self.reached[moves]
+        if moves not in self.paths.reached:
+            self.paths.reached[moves] = self.moved(moves[:-1], moves[-1])
+        return self.paths.reached[moves]
+
+    def offers(self, before: Moves, name: str) -> Sequence[RunEdits]:
+        """The alternatives of a rule after moves, mildest first; none where it does not apply."""
+        if (before, name) not in self.paths.offered:
+            found, rule = self.judged(before), self.known[name]
+            applies = found is not None and rule.when(found.state.run)
+            self.paths.offered[before, name] = (
+                alternatives(rule, found.state.run) if found is not None and applies else ()
+            )
+        return self.paths.offered[before, name]
 
     def moved(self, before: Moves, move: Move) -> Reached | None:
         """One move further."""
-        found = self.judged(before)
-        rule = self.known[move[0]]
-        if found is None or not rule.when(found.state.run):
+        found, rule, offered = self.judged(before), self.known[move[0]], self.offers(before, move[0])
+        if found is None or move[1] >= len(offered):
             return None
         old = found.state.run
-        offered = alternatives(rule, old)
-        run = run_after(old, offered[move[1]], rule) if move[1] < len(offered) else None
+        run = run_after(old, offered[move[1]], rule)
         if run is None or (resumes(old) and not loads_alike(old, run)):
             return None
         asked = (*before, move) == self.asked[: len(before) + 1]
@@ -91,12 +110,12 @@ class Walk:
 
 def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:
     """A point of the walk with another micro batch at the same global batch."""
-    if (moves, micro_batch_size) not in walk.batched:
+    if (moves, micro_batch_size) not in walk.paths.batched:
         found = walk.after(moves)
         assert found is not None, "a leaf leads somewhere"
         same = found.run.micro_batch_size == micro_batch_size
-        walk.batched[moves, micro_batch_size] = found if same else State(_with_batch(found.run, micro_batch_size))
-    return walk.batched[moves, micro_batch_size]
+        walk.paths.batched[moves, micro_batch_size] = found if same else State(_with_batch(found.run, micro_batch_size))
+    return walk.paths.batched[moves, micro_batch_size]
 
 
 def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool, packages: bool) -> Walk:

@@ -1,7 +1,7 @@
 """The search within one tier: the fastest point that fits, by bisection over the micro batch."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
@@ -114,10 +114,13 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
         if any(made <= more and SAVING.issuperset(rule for rule, _ in more - made) for more in vain):
             continue
         may_fit = _smallest_of(walk, moves).at_least <= usable_of(walk)
+        lean = (_smallest_of(walk, leaf) for leaf in (_lean_leaves(walk, moves) if may_fit else ()))
         tried: list[Estimate] = []
-        for leaf in _lean_leaves(walk, moves) if may_fit else ():
-            tried.append(_smallest_of(walk, leaf).estimate)
-            if tried[-1].verdict == "fits":
+        for state in lean:
+            if state.is_too_large:
+                continue
+            tried.append(state.estimate)
+            if state.verdict == "fits":
                 yield from leaves(walk, moves)
                 break
         if all(estimate.on_gpu != "fits" for estimate in tried):
@@ -125,14 +128,22 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
 
 
 def _lean_leaves(walk: Walk, family: Moves) -> Iterator[Moves]:
-    """The leaf that keeps least on the GPU, then the same with its checkpoints there.
-
-    Next to ZeRO-3 and adapters the hooks that offload activations keep what was gathered, so it may need less.
-    """
+    """The leaf that keeps least on the GPU, and where it may need less the same with its checkpoints there."""
     first = next(leaves_from_least(walk, family))
     yield first
-    if first != family and first[-1][0] == OFFLOADED:
+    if _may_need_less(walk, family, first):
         yield first[:-1]
+
+
+def _may_need_less(walk: Walk, family: Moves, leaf: Moves) -> bool:
+    """Whether a leaf may need less with its checkpoints on the GPU.
+
+    The hooks that offload activations keep what ZeRO-3 has gathered for adapters, and more of 8-bit linears.
+    """
+    if leaf == family or leaf[-1][0] != OFFLOADED:
+        return False
+    run = _smallest_of(walk, family).run
+    return run.quantization == "int8" or (run.zero_stage == 3 and run.adapter is not None)
 
 
 def usable_of(walk: Walk) -> int:
@@ -206,7 +217,8 @@ def bound(walk: Walk, moves: Moves) -> float:
 def _largest_batch(walk: Walk, moves: Moves, within: float, *, with_room: bool | None) -> Point | None:
     """The point with the largest micro batch that fits and is no slower: memory only grows with it, time only falls."""
     high = len(walk.sizes) - 1
-    low = bisect_left(range(high), True, key=lambda index: _seconds_at(walk, moves, index) <= within)
+    fast = range(0 if within == float("inf") else high)
+    low = bisect_left(fast, True, key=lambda index: _seconds_at(walk, moves, index) <= within)
     if not _fits(walk, moves, low, with_room=with_room):
         return None
     middle = high
@@ -236,10 +248,11 @@ def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool | None) -> bo
     """Whether a point with a micro batch of the walk fits, and has a host."""
     size, move = walk.sizes[index]
     state = at_batch(walk, moves, size)
+    if state.is_too_large or not host_suffices(walk.start, state) or state.verdict != "fits":
+        return False
     if with_room is None:
         with_room = any(rule in SPENDS for rule, _ in (*moves, *move))
-    is_full = with_room and state.estimate.has_little_room
-    return host_suffices(walk.start, state) and state.verdict == "fits" and not is_full
+    return not (with_room and state.estimate.has_little_room)
 
 
 def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
@@ -250,28 +263,32 @@ def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
     least = sorted((_smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
-        rank = 0 if at_least > within else MOST_LEAN - 1
-        if rank < len(found) and at_least > found[rank].state.needed:
+        if len(found) >= MOST_LEAN and at_least > found[MOST_LEAN - 1].state.needed:
             break
-        point = _leanest_of(walk, moves)
+        point = _leanest_of(walk, moves, _limit_of(found, within))
         if point is not None:
             insort(found, point, key=lambda one: (one.state.needed, len(one.moves)))
     return found
 
 
-def _leanest_of(walk: Walk, moves: Moves) -> Point | None:
-    """The point of a family that needs least memory, all of it counted, and has a host."""
-    for leaf in leaves_from_least(walk, moves):
-        found = _counted_at(walk, leaf)
-        if found is not None:
-            other = _counted_at(walk, leaf[:-1]) if leaf != moves and leaf[-1][0] == OFFLOADED else None
-            return found if other is None or found.state.needed <= other.state.needed else other
-    return None
+def _limit_of(found: Sequence[Point], within: float) -> float:
+    """What a further point may need: no more than the last of so many; beyond ``within``, than the first."""
+    last = found[MOST_LEAN - 1].state.needed if len(found) >= MOST_LEAN else float("inf")
+    return min(last, max(within, found[0].state.needed)) if found else last
 
 
-def _counted_at(walk: Walk, leaf: Moves) -> Point | None:
-    """A leaf at its smallest micro batch, where it has a host and all of it is counted."""
-    state = _smallest_of(walk, leaf)
-    if not host_suffices(walk.start, state) or state.estimate.uncounted:
+def _leanest_of(walk: Walk, moves: Moves, limit: float) -> Point | None:
+    """The point of a family that needs least memory, no more than ``limit``, all of it counted, and has a host."""
+    held = (leaf for leaf in leaves_from_least(walk, moves) if host_suffices(walk.start, _smallest_of(walk, leaf)))
+    first = next(held, None)
+    if first is None:
         return None
-    return _point(walk, leaf, 0)
+    ends = [first, first[:-1]] if _may_need_less(walk, moves, first) else [first]
+    found = [_point(walk, leaf, 0) for leaf in ends if _is_counted(walk, leaf, limit)]
+    return min(found, key=lambda one: one.state.needed, default=None)
+
+
+def _is_counted(walk: Walk, leaf: Moves, limit: float) -> bool:
+    """Whether a leaf at its smallest micro batch has a host and is within a limit, all of it counted."""
+    state = _smallest_of(walk, leaf)
+    return not state.exceeds(limit) and host_suffices(walk.start, state) and not state.estimate.uncounted

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from advisor.engine.cancellation import end_if_cancelled
 from advisor.engine.rule import Rule
-from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
+from advisor.memory import Estimate, Verdict, estimate, exceeds, host_bytes, lower_bound
 from advisor.record import record, replace
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
@@ -33,6 +33,17 @@ class State:
         """Bytes below which ``needed`` is not, known before the estimate is."""
         end_if_cancelled()
         return lower_bound(self.run)
+
+    @cached_property
+    def is_too_large(self) -> bool:
+        """Whether the GPU does not suffice for one phase, known before the estimate is."""
+        hardware = self.run.hardware
+        return hardware is not None and self.exceeds(hardware.usable)
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether more than ``limit`` is needed, known before the estimate is."""
+        end_if_cancelled()
+        return exceeds(self.run, limit)
 
     @cached_property
     def host_peak(self) -> int:

@@ -1,6 +1,6 @@
 """Run -> Estimate: phases of terms on the GPU, and what the host holds."""
 
-from advisor.memory.estimate import estimate, host_bytes, lacks_host, lower_bound
+from advisor.memory.estimate import estimate, exceeds, host_bytes, lacks_host, lower_bound
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, PhaseName, Range, Term, Verdict
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Term",
     "Verdict",
     "estimate",
+    "exceeds",
     "host_bytes",
     "lacks_host",
     "lower_bound",

@@ -38,8 +38,9 @@ def loss_phases(
     run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...], late: tuple[Term, ...]
 ) -> list[Phase]:
     """The loss at its largest moments: at the end of forward, over ``fixed``; when backward starts, over ``late``."""
+    by_layers = kept_terms(run, model)
     kept = (
-        *kept_terms(run, model),
+        *by_layers,
         Term("final norm", "activations", head_saved_bytes(run, model), norm_text(run, model), SAVED),
     )
     ended = gathered_terms(run, model, weights, "end of forward")
@@ -54,7 +55,7 @@ def loss_phases(
         (*inside, *kept, *_cached_terms(run, model), *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
-    moments.append((*fixed, *kept_terms(run, model), *_passing_terms(run, model)))
+    moments.append((*fixed, *by_layers, *_passing_terms(run, model)))
     moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in used_towers(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))

@@ -39,10 +39,15 @@ class Fragmentation:
     basis: str
 
 
+def least_needed(allocated: int) -> int:
+    """The low end of ``needed``."""
+    return allocated + ROUNDING // 2
+
+
 def needed(run: Run, allocated: int, evidence: Evidence | None = None) -> Range:
     """The memory with which the run goes through: allocated plus rounding, up to fragmentation under pressure."""
     share = fragmentation(run, evidence or published_evidence()).share
-    return Range(allocated + ROUNDING // 2, round(allocated * (1 + share)) + ROUNDING)
+    return Range(least_needed(allocated), round(allocated * (1 + share)) + ROUNDING)
 
 
 def reserved_peak(run: Run, allocated: int, evidence: Evidence | None = None) -> Range:

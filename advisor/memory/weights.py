@@ -62,6 +62,7 @@ class Stored:
         return isinstance(other, Stored) and self.key == other.key
 
 
+@lru_cache(maxsize=8)
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
     return grouped(Stored(run, model, towers_get_no_gradients=towers_get_no_gradients(run, model)))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -9,7 +10,7 @@ from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.record import replace
-from advisor.run import Ebft, Fsdp, Images, Prepared, Run, Zero, axolotl, deepspeed
+from advisor.run import Ebft, Fsdp, Images, Precision, Prepared, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import preference, read, sharding
 from advisor.run.axolotl.expert_targets import moved
 from advisor.run.axolotl.reader import Reader
@@ -19,7 +20,7 @@ from advisor.run.stack import Stack
 from advisor.run.unreadable import Unreadable, unfilled, unfilled_in_deepspeed, without_its_file
 
 if TYPE_CHECKING:
-    from advisor.run.axolotl.facts import AttentionFacts, AxolotlFacts, JoinedFacts, RunFacts
+    from advisor.run.axolotl.facts import AttentionFacts, AxolotlFacts, JoinedFacts, RunFacts, SingleFacts
 
 EMULATES_BF16 = "2.4.0"
 """From here on torch says that every card has bf16, and so does axolotl: torch/cuda/__init__.py:191-211@2.13.0."""
@@ -48,13 +49,14 @@ def build_run(
     origins = dict(reader.origins)
     unreadable = (*refused(reader), *unfilled(config, origins))
     if section is not None and by_yaml["sharding"] is None:
-        ds_reader = Reader(section)
         # Scripts make the trainer's arguments, which fill "auto" in, before the model; axolotl makes them after it.
         # transformers/integrations/deepspeed.py, trainer_config_process@5.16.1; axolotl/loaders/model.py@0.19.0.
         filled = None if stack.trainer == "axolotl" else by_yaml["precision"]
-        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None, filled)
-        origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
-        unreadable += (*refused(ds_reader, "deepspeed"), *unfilled_in_deepspeed(section.document, section))
+        by_yaml["sharding"], why, wrong = _by_json(
+            section.document, section.prefix, model.hidden_size if model else None, filled
+        )
+        origins |= why
+        unreadable += wrong
     elif by_yaml["sharding"] is None:
         unreadable += without_its_file(config.at("deepspeed"))
     facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
@@ -77,6 +79,18 @@ def build_run(
     )
 
 
+@lru_cache(maxsize=64)
+def _by_json(
+    document: Document, prefix: Path, hidden_size: int | None, filled: Precision | None
+) -> tuple[Zero, Mapping[str, str], tuple[Unreadable, ...]]:
+    """What a DeepSpeed config says, where from, and what of it cannot be read; edits of the YAML ask for it again."""
+    section = Section(document, prefix)
+    reader = Reader(section)
+    found = deepspeed.zero(reader, hidden_size, filled)
+    origins = {key: f"{document.file}: {why}" for key, why in reader.origins.items()}
+    return found, origins, (*refused(reader, "deepspeed"), *unfilled_in_deepspeed(document, section))
+
+
 def _as_installed(model: Architecture, stack: Stack) -> Architecture:
     """The model by the names that the installed transformers gives its parts."""
     since = model.family.one_model_since
@@ -96,28 +110,35 @@ def _axolotl_facts(
     reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack
 ) -> "AxolotlFacts":
     """Everything that the YAML alone decides."""
-    base_model = reader.text("base_model")
+    part = reader.part
     gpu_has_bf16 = hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16)
     several_gpus = hardware is not None and hardware.world_size > 1
-    precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
-    adapter = read.lora(reader, stack, several_gpus=several_gpus)
-    quantization = read.quantization(reader, model, adapter["adapter"], hardware)
+    batch = part(read.batch)
+    adapter = part(read.lora, stack, several_gpus=several_gpus)
+    quantization = part(read.quantization, model, adapter["adapter"], hardware)
     lora = adapter["lora"]
-    preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
+    preferred = part(preference.preference, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
-        "base_model": base_model,
-        **precision,
+        **part(_single_facts),
+        **part(read.precision, gpu_has_bf16),
         **batch,
-        **sizes,
+        **part(sharding.sizes),
         **adapter,
         "lora": lora if lora is None or quantization["linear_experts"] else moved(lora, model, stack),
         **preferred,
-        **read.generation(reader, preferred["rl"], batch["eval_batch_size"]),
+        **part(read.generation, preferred["rl"], batch["eval_batch_size"]),
         **quantization,
-        **read.checkpointing(reader, preferred["rl"], model, stack),
-        **attention(reader, model, preferred["ebft"]),
-        **read.loss(reader, preferred["rl"], model),
-        "sharding": sharding.fsdp(reader),
+        **part(read.checkpointing, preferred["rl"], model, stack),
+        **part(attention, model, preferred["ebft"]),
+        **part(read.loss, preferred["rl"], model),
+        "sharding": part(sharding.fsdp),
+    }
+
+
+def _single_facts(reader: Reader) -> "SingleFacts":
+    """Facts of one key each."""
+    return {
+        "base_model": reader.text("base_model"),
         "optimizer": reader.text("optimizer", "adamw_torch_fused"),
         "optim_target_modules": reader.texts("optim_target_modules"),
         "unfrozen_parameters": reader.texts("unfrozen_parameters"),
@@ -182,25 +203,34 @@ def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
 
 def _deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
     """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy next to the YAML."""
-    section, live = run.deepspeed, deepspeed.live_for(run.model)
+    section, live, asked = run.deepspeed, deepspeed.live_for(run.model), tuple(edits.items())
     if section is not None and section.prefix:
         made = deepspeed.changes(section, edits, run.precision, live)
         return with_config(run, [prefixed(change, section.prefix) for change in made])
     made_here = section is not None and section.document.is_new and not deepspeed.has_shipped_name(section.file)
     if section is not None and (run.deepspeed_editable or made_here):
-        return rebuilt(
-            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision, live)))
-        )
-    values: Mapping[str, Any] = (
-        dict(section)
-        if section
-        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision, live)
-    )
-    name = _copy_name(run, step)
-    document = new_document(name, "json", values)
-    document = document.changed(*deepspeed.changes(document, edits, run.precision, live))
+        return rebuilt(run, run.config, Section(_json_edited(section.document, asked, run.precision, live)))
+    name, document = _copy_name(run, step), section and section.document
     config = run.config.changed(Set("deepspeed", _written_path(run, name)))
-    return rebuilt(run, config, Section(document))
+    return rebuilt(run, config, Section(_json_copied(document, name, asked, run.precision, live)))
+
+
+@lru_cache(maxsize=64)
+def _json_edited(
+    document: Document, edits: tuple[tuple[str, object], ...], precision: Precision, live: int
+) -> Document:
+    """A DeepSpeed config after ``edits``, which many points of a plan share."""
+    return document.changed(*deepspeed.changes(document, dict(edits), precision, live))
+
+
+@lru_cache(maxsize=64)
+def _json_copied(
+    document: Document | None, name: str, edits: tuple[tuple[str, object], ...], precision: Precision, live: int
+) -> Document:
+    """A new DeepSpeed config after ``edits``: a copy of one that is left as it is, or made from nothing."""
+    fresh = deepspeed.fresh_config(int(cast("int", dict(edits).get("zero_stage", 0))), precision, live)
+    values: Mapping[str, Any] = dict(document) if document else fresh
+    return _json_edited(new_document(name, "json", values), edits, precision, live)
 
 
 def _copy_name(run: Run, step: str) -> str:

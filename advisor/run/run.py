@@ -304,7 +304,7 @@ class Run:
         """Processes, one a GPU."""
         return self.hardware.world_size if self.hardware else 1
 
-    @property
+    @cached_property
     def uses_images(self) -> bool:
         """Whether it is given a processor, without which axolotl trains on text alone."""
         return bool(self.config.get("processor_type"))
@@ -314,7 +314,7 @@ class Run:
         """Whether there are several GPUs to shard over, or nobody knows how many."""
         return self.hardware is None or self.world_size > 1
 
-    @property
+    @cached_property
     def tensor_ranks(self) -> int:
         """Ranks that a layer is cut over: axolotl's ``tensor_parallel_size``, or DeepSpeed's AutoTP, which it fills in.
 
@@ -332,12 +332,12 @@ class Run:
         """Ranks that DeepSpeed's AutoTP cuts layers over, once the whole model is loaded; 1 without it."""
         return self.sharding.autotp_size if isinstance(self.sharding, Zero) else 1
 
-    @property
+    @cached_property
     def data_parallel_size(self) -> int:
         """Ranks that see different data."""
         return max(1, self.world_size // (self.tensor_ranks * self.context_parallel_size))
 
-    @property
+    @cached_property
     def shard_size(self) -> int:
         """Ranks that states are divided over: ZeRO's or FSDP's group."""
         if not isinstance(self.sharding, Fsdp):
@@ -351,7 +351,7 @@ class Run:
         """Rows per optimizer step over all ranks."""
         return self.micro_batch_size * self.gradient_accumulation_steps * self.data_parallel_size
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs.
 
@@ -363,7 +363,7 @@ class Run:
             return rows * self.ebft.samples * (self.sequence_len + self.ebft.answers(self.sequence_len))
         return rows * -(-self.sequence_len // self.context_parallel_size)
 
-    @property
+    @cached_property
     def asks_for_gradients(self) -> bool:
         """Whether the output of a frozen embedding is made to need a gradient, and every layer's input with it.
 
@@ -371,7 +371,7 @@ class Run:
         """
         return self.adapter is not None and (self.stack.trainer == "axolotl" or self.activation_checkpointing)
 
-    @property
+    @cached_property
     def paired(self) -> bool:
         """Whether chosen and rejected answers go through the model together.
 
@@ -384,7 +384,7 @@ class Run:
         """DeepSpeed's ZeRO, of any stage; None without DeepSpeed."""
         return self.sharding if isinstance(self.sharding, Zero) else None
 
-    @property
+    @cached_property
     def zero_stage(self) -> ZeroStage:
         """DeepSpeed's stage; 0 without DeepSpeed."""
         return self.sharding.stage if isinstance(self.sharding, Zero) else 0
@@ -394,7 +394,7 @@ class Run:
         """FSDP's settings; None without FSDP."""
         return self.sharding if isinstance(self.sharding, Fsdp) else None
 
-    @property
+    @cached_property
     def compute_bytes(self) -> int:
         """Bytes of one element of the dtype that is computed with."""
         return 4 if self.precision == "fp32" else 2

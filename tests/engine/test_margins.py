@@ -13,7 +13,7 @@ from advisor.engine.cost_text import differ
 from advisor.engine.flowchart_status import compared
 from advisor.engine.plan import end_in, ends_to_try
 from advisor.engine.plan_steps import Goal, about, necessary
-from advisor.engine.points import Moves, Reached
+from advisor.engine.points import Moves, Paths, Reached
 from advisor.engine.rule import Rule
 from advisor.engine.search import EQUAL, fastest, leanest, points, seconds_of
 from advisor.engine.speedups import ORDER, sequence
@@ -38,6 +38,8 @@ def state(seconds: float | None = 100, needed: int = 50, verdict: str = "fits", 
         needed=needed,
         host_peak=0,
         at_least=needed,
+        is_too_large=needed > 100,
+        exceeds=lambda limit: needed > limit,
         verdict=verdict,
         estimate=estimate,
         run=run,
@@ -52,7 +54,7 @@ class Walked:
         self.ends = {frozenset(moves): end for moves, end in ends.items()}
         self.start = state()
         self.sizes = ((1, ()),)
-        self.batched: dict[Any, Any] = {}
+        self.paths = Paths()
         self.rules: dict[str, Any] = {}
 
     def after(self, moves: Moves) -> Any:
@@ -94,7 +96,7 @@ def test_neither_room_nor_fewer_edits_are_worth_a_change_of_what_is_trained():
 def test_a_smaller_batch_leaves_room_where_it_is_about_as_fast(seconds: float, size: int):
     walk: Any = Walked({SHORTER: state()})
     walk.sizes = ((1, (("smaller-micro-batch", 0),)), (2, ()))
-    walk.batched = {(SHORTER, 1): state(seconds), (SHORTER, 2): state(high=96)}
+    walk.paths.batched.update({(SHORTER, 1): state(seconds), (SHORTER, 2): state(high=96)})
     end = next(fastest(walk, [SHORTER]))
     assert end.moves == ((*SHORTER, ("smaller-micro-batch", 0)) if size == 1 else SHORTER)
 
@@ -120,8 +122,8 @@ def test_points_that_are_alike_come_in_turn():
     walk: Any = Walked({moves: state() for moves in (first_, second, third)})
     smaller = ("smaller-micro-batch", 0)
     walk.sizes = ((1, (smaller,)), (2, ()))
-    walk.batched = {(moves, size): state() for moves in (first_, second, third) for size in (1, 2)}
-    walk.batched[second, 2] = state(verdict="does-not-fit")
+    walk.paths.batched.update({(moves, size): state() for moves in (first_, second, third) for size in (1, 2)})
+    walk.paths.batched[second, 2] = state(verdict="does-not-fit")
     found = fastest(walk, [first_, second, third])
     assert [point.moves for point in found] == [first_, (*second, smaller), third]
 
@@ -149,7 +151,7 @@ def test_what_spends_memory_for_time_leaves_room(rule: str, high: int, chosen: b
 def test_a_larger_batch_leaves_room():
     walk: Any = Walked({SHORTER: state()})
     walk.sizes = ((1, ()), (2, (("larger-micro-batch", 0),)))
-    walk.batched = {(SHORTER, 1): state(100, high=96), (SHORTER, 2): state(50, high=96)}
+    walk.paths.batched.update({(SHORTER, 1): state(100, high=96), (SHORTER, 2): state(50, high=96)})
     assert next(fastest(walk, [SHORTER])).moves == SHORTER
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from advisor.memory.ebft import one_graph
-from advisor.memory.estimate import phases_of
 from advisor.memory.loss import strided_chunk
+from advisor.memory.phases import Phases
 
 from .small import LORA, P, Small, named, small
 
@@ -18,7 +18,7 @@ STRIDED = {**RL, "sequence_len": 40, "ebft": {"mode": "strided", "stride": 8, "c
 
 def phase(made: Small, name: str) -> dict[str, int]:
     """The terms of one phase by name."""
-    phases = {one.name: one for one in phases_of(made.run, made.model, made.weights)}
+    phases = {one.name: one for one in Phases(made.run, made.model, made.weights).in_order}
     return named(phases[name].terms)
 
 
@@ -57,7 +57,7 @@ def test_the_loss_of_the_document_takes_its_logits_too(tmp_path: Path) -> None:
     scored = [
         sum(
             one.parts()["loss"]
-            for one in phases_of(each.run, each.model, each.weights)
+            for one in Phases(each.run, each.model, each.weights).in_order
             if one.name == "forward and loss"
         )
         for each in (alone, both)

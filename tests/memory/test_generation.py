@@ -8,9 +8,9 @@ import pytest
 import advisor
 from advisor.engine.registry import built_in_rules
 from advisor.memory import loss
-from advisor.memory.estimate import phases_of
 from advisor.memory.liger_policy import scores_again
 from advisor.memory.model import reference_terms
+from advisor.memory.phases import Phases
 from advisor.record import replace
 
 from .small import LORA, Small, named, small
@@ -36,7 +36,7 @@ QWEN = {
 
 def phase(made: Small, name: str) -> dict[str, int]:
     """The terms of one phase by name."""
-    phases = {one.name: one for one in phases_of(made.run, made.model, made.weights)}
+    phases = {one.name: one for one in Phases(made.run, made.model, made.weights).in_order}
     return named(phases[name].terms) if name in phases else {}
 
 

@@ -98,9 +98,8 @@ class GenerationFacts(TypedDict):  # noqa: D101
     gathers_to_generate: bool
 
 
-class _OtherFacts(TypedDict):
+class SingleFacts(TypedDict):  # noqa: D101
     base_model: str
-    sharding: Zero | Fsdp | None
     optimizer: str
     optim_target_modules: tuple[str, ...]
     unfrozen_parameters: tuple[str, ...]
@@ -110,8 +109,13 @@ class _OtherFacts(TypedDict):
     fake_quantization: FakeQuantization | None
 
 
+class _ShardingFacts(TypedDict):
+    sharding: Zero | Fsdp | None
+
+
 class AxolotlFacts(
-    _OtherFacts,
+    SingleFacts,
+    _ShardingFacts,
     PrecisionFacts,
     BatchFacts,
     GenerationFacts,

@@ -1,12 +1,19 @@
 """Typed reading of a document's keys, remembering where each fact came from."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from itertools import repeat
+from operator import is_
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from advisor.record import record
 from advisor.run.unreadable import is_placeholder
 from advisor.util import is_list, is_mapping, regex
 
 Kept = TypeVar("Kept")
+Asked = ParamSpec("Asked")
+MOST_KEPT = 8
+"""So many of the last readings of one function are kept: a search changes a few keys back and forth."""
+NOTHING: Any = object()
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
@@ -29,8 +36,61 @@ class Source(Protocol):
 
     @property
     def file(self) -> str: ...  # noqa: D102
+    @property
+    def values_mapping(self) -> Mapping[str, Any]: ...  # noqa: D102
     def at(self, path: str, default: object = None) -> object: ...  # noqa: D102
     def span(self, path: str) -> _Spanned | None: ...  # noqa: D102
+
+
+class Watched:
+    """A source, and the values of the top-level keys that were asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.seen: dict[str, object] = {}
+
+    @property
+    def file(self) -> str:
+        """The source's."""
+        return self.source.file
+
+    @property
+    def values_mapping(self) -> Mapping[str, Any]:
+        """The source's."""
+        return self.source.values_mapping
+
+    def at(self, path: str, default: object = None) -> object:
+        """The value at a path, whose first key is noted."""
+        key = path.partition(".")[0]
+        self.seen[key] = self.source.values_mapping.get(key, NOTHING)
+        return self.source.at(path, default)
+
+    def span(self, path: str) -> _Spanned | None:
+        """The source's."""
+        return self.source.span(path)
+
+
+@record(eq=False)
+class Reading:
+    """What a function read: with which arguments, which values of which keys, and what it made of them."""
+
+    asked: tuple[object, ...]
+    keys: tuple[str, ...]
+    values: tuple[object, ...]
+    facts: object
+    origins: Mapping[str, str]
+    refused: Mapping[str, str]
+
+    def holds(self, values: Mapping[str, Any], asked: tuple[object, ...]) -> bool:
+        """Whether it would be the same of these values: all keys that were looked at hold the same objects.
+
+        A change copies what lies on its path and leaves all else as it is.
+        """
+        return self.asked == asked and all(map(is_, map(values.get, self.keys, repeat(NOTHING)), self.values))
+
+
+READINGS: dict[Any, tuple[Reading, ...]] = {}
+"""Of each function the last few readings, the last one first."""
 
 
 class Reader:
@@ -49,6 +109,29 @@ class Reader:
     def has(self, key: str) -> bool:
         """Whether ``key`` is there and not blank."""
         return self.source.at(key) is not None
+
+    def part(
+        self, read: Callable[Concatenate["Reader", Asked], Kept], *given: Asked.args, **named: Asked.kwargs
+    ) -> Kept:
+        """What a function reads of the source; taken from an earlier call where nothing that it looks at has changed.
+
+        Edits of a plan change a key or two, and a run is read from each.
+        """
+        asked, kept, values = (*given, *named.items()), READINGS.get(read, ()), self.source.values_mapping
+        for found in kept:
+            if found.holds(values, asked):
+                break
+        else:
+            watched = Watched(self.source)
+            reader = Reader(watched)
+            facts = read(reader, *given, **named)
+            seen = (*watched.seen,), (*watched.seen.values(),)
+            found = Reading(asked, *seen, facts, reader.origins, reader.refused)
+        if not kept or found is not kept[0]:
+            READINGS[read] = (found, *(one for one in kept[:MOST_KEPT] if one is not found))
+        self.origins |= found.origins
+        self.refused |= found.refused
+        return cast("Kept", found.facts)
 
     def take(self, key: str, default: object, why: str) -> object:
         """The value of ``key``, or ``default``; either way its origin is noted."""

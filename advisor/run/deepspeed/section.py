@@ -22,18 +22,18 @@ class Section(Mapping[str, Any]):
         return self.document.file
 
     @property
-    def values_here(self) -> Mapping[str, Any]:
+    def values_mapping(self) -> Mapping[str, Any]:
         """The mapping itself."""
         return self.document.at(self.prefix) if self.prefix else self.document.values_mapping
 
     def __getitem__(self, key: str) -> Any:
-        return self.values_here[key]
+        return self.values_mapping[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.values_here)
+        return iter(self.values_mapping)
 
     def __len__(self) -> int:
-        return len(self.values_here)
+        return len(self.values_mapping)
 
     def path(self, path: str | Path) -> Path:
         """The path inside the whole document."""
