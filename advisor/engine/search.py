@@ -128,22 +128,22 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
 
 
 def _lean_leaves(walk: Walk, family: Moves) -> Iterator[Moves]:
-    """The leaf that keeps least on the GPU, and where it may need less the same with its checkpoints there."""
+    """The leaf that keeps least on the GPU, then the same with its checkpoints there, where that may do better."""
     first = next(leaves_from_least(walk, family))
     yield first
-    if _may_need_less(walk, family, first):
+    if first != family and first[-1][0] == OFFLOADED and _may_do_better_without(_smallest_of(walk, first)):
         yield first[:-1]
 
 
-def _may_need_less(walk: Walk, family: Moves, leaf: Moves) -> bool:
-    """Whether a leaf may need less with its checkpoints on the GPU.
+def _may_do_better_without(state: State) -> bool:
+    """Whether a point that offloads activations may do better without: it needs host memory, and its hooks keep more.
 
-    The hooks that offload activations keep what ZeRO-3 has gathered for adapters, and more of 8-bit linears.
+    That is what ZeRO-3 has gathered for adapters, and what 8-bit linears read.
     """
-    if leaf == family or leaf[-1][0] != OFFLOADED:
-        return False
-    run = _smallest_of(walk, family).run
-    return run.quantization == "int8" or (run.zero_stage == 3 and run.adapter is not None)
+    run = state.run
+    if run.quantization == "int8" or (run.zero_stage == 3 and run.adapter is not None):
+        return True
+    return not state.is_too_large and state.estimate.on_host != "fits"
 
 
 def usable_of(walk: Walk) -> int:
@@ -263,9 +263,10 @@ def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
     least = sorted((_smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
-        if len(found) >= MOST_LEAN and at_least > found[MOST_LEAN - 1].state.needed:
+        limit = _limit_of(found, within)
+        if at_least > limit:
             break
-        point = _leanest_of(walk, moves, _limit_of(found, within))
+        point = _leanest_of(walk, moves, limit)
         if point is not None:
             insort(found, point, key=lambda one: (one.state.needed, len(one.moves)))
     return found
@@ -283,7 +284,8 @@ def _leanest_of(walk: Walk, moves: Moves, limit: float) -> Point | None:
     first = next(held, None)
     if first is None:
         return None
-    ends = [first, first[:-1]] if _may_need_less(walk, moves, first) else [first]
+    offloads = first != moves and first[-1][0] == OFFLOADED
+    ends = [first, first[:-1]] if offloads and _may_do_better_without(_smallest_of(walk, first)) else [first]
     found = [_point(walk, leaf, 0) for leaf in ends if _is_counted(walk, leaf, limit)]
     return min(found, key=lambda one: one.state.needed, default=None)
 

@@ -9,6 +9,7 @@ from advisor.engine.axes import OFFLOADED, families, leaves_from_least
 from advisor.engine.options import Options, tiers_of
 from advisor.engine.plan_memo import PlanMemo
 from advisor.engine.points import Moves, Walk, at_batch
+from advisor.engine.search import points
 from advisor.engine.states import State
 from advisor.memory import exceeds, lower_bound
 from advisor.run import Run
@@ -107,3 +108,22 @@ def test_plans_of_one_run_share_what_they_worked_out_and_are_the_same():
             assert (plan.names, plan.verdict, plan.end.needed) == (own.names, own.verdict, own.end.needed)
         reached = [sum(len(one.reached) for one in memo.walked[run][1].values()) for memo in (shared, *memos)]
         assert max(reached[1:]) <= reached[0] < sum(reached[1:])
+
+
+def test_no_family_is_passed_by_that_fits_however_little_memory_the_host_has():
+    dice, compared = random.Random(23), 0
+    while compared < 4:
+        config, gpus = random_run(dice)
+        run = opened(config, None, f"{gpus.split(' host=')[0]} host={dice.choice((4, 16))}GiB")
+        if State(run).verdict != "does-not-fit":
+            continue
+        compared += 1
+        walk = walk_of(run)
+        found = families(walk, ())
+        fitting = [
+            family
+            for family in found
+            if any(smallest(walk, leaf).verdict == "fits" for leaf in leaves_from_least(walk, family))
+        ]
+        kept = set(points(walk, found))
+        assert all(kept.intersection(leaves_from_least(walk, family)) for family in fitting)
