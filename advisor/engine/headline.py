@@ -14,9 +14,10 @@ from advisor.engine.what_changes import much_faster, what_changes
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, as_typed, capital, counted, number
+from advisor.util import GIB, as_typed, capital, counted, number, regex
 
 OLD_KEY = "deprecated-key"
+INSTALLED = regex(r'pip install "?(axolotl\[[\w-]+\]|[\w-]+)')
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
 
 
@@ -205,8 +206,14 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
     else:
         does = f"repair{_s(option)} the rest and bring{_s(option)}" if rest else f"bring{_s(option)}"
         way = f"{edits} {does} it down to {end}, same training"
-    package = ", with a package to install" if any(step.requires for step in option.steps) else ""
-    return f"{way}{more_time(option, facts.pace)}{package}: add {option.flags}"
+    return f"{way}{more_time(option, facts.pace)}{_packages(option)}: add {option.flags}"
+
+
+def _packages(option: Option) -> str:
+    """``, with `ring-flash-attn` to install``, where steps need what axolotl does not bring."""
+    needed = [INSTALLED.match(command) for step in option.steps for command in step.requires]
+    names = dict.fromkeys(f"`{found[1]}`" for found in needed if found is not None)
+    return f", with {' and '.join(names)} to install" if names else ""
 
 
 def room_words(end: Estimate) -> str:
@@ -220,22 +227,22 @@ def repairs(option: Option, before: Pace, *, by: str = "", first: str = "") -> s
     ``by``: the options that write them, which come first; ``first``: the rule whose edit is named, if one is to be.
     """
     edits, end, s = counted(option.changes, "edit"), option.end, "s" if by else _s(option)
-    changes = f"and change{s} what is trained{what_changes(option, first)}"
-    training = "same training" if option.training == "same" else changes
+    training = "same training" if option.training == "same" else f"and change{s} what is trained"
+    changed = what_changes(option, first)
     who, how = (by, f" in {edits}") if by else (edits, "")
     repaired, started = f"{who} repair{s} it{how}", f"{who} make{s} it start{how}"
     if end is None or option.verdict == "unknown":
-        return f"{repaired}, {training}"
+        return f"{repaired}, {training}{changed}"
     training += more_time(option, before)
     filled = f"{number(end.needed.high)} of {number(end.usable)} GiB"
     match option.verdict:
         case "fits":
-            return f"{repaired}, {training}; it then fits, {filled}{room_words(end)}"
+            return f"{repaired}, {training}; it then fits, {filled}{room_words(end)}{changed}"
         case "tight":
-            return f"{repaired}, {training}; it is then near the limit, {filled}"
+            return f"{repaired}, {training}; it is then near the limit, {filled}{changed}"
         case _:
             lacks = _host_needs(end) if end.lacks_host else f"needs {filled}"
-            return f"No edits make it fit. {started}, {training}; it then {lacks}"
+            return f"No edits make it fit. {started}, {training}; it then {lacks}{changed}"
 
 
 def _s(option: Option) -> str:

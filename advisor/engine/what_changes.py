@@ -11,15 +11,19 @@ CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
 
 
 def what_changes(option: Option, first: str = "") -> str:
-    """`` (write `type: chat_template`, and 1 more edit)``; empty of the same training. ``first``: the rule to name."""
+    """``. What changes: write `type: chat_template`, and 1 more such edit``; empty of the same training.
+
+    ``first``: the rule to name.
+    """
     named = _named(option, first) if option.training == "changes" else ""
-    return f" ({named})" if named else ""
+    return f". What changes: {named}" if named else ""
 
 
 def much_faster(chosen: Option, options: Sequence[Option]) -> str:
-    """``B is 6.2 times as fast, with other training: LoRA``, next to the same training, which is so much slower.
+    """What next to the same training is so much faster, by its command.
 
-    ``F is 3.1 times as fast, same training, 45.0 GiB: --fix --faster`` where the repaired run has room for that.
+    ``--fix --unsafe-fixes is 6.2 times as fast, with other training: LoRA``; ``--fix --faster is 3.1 times as fast,
+    same training, 45.0 GiB`` where the repaired run has room for that.
     """
     if chosen.letter != "A" or not chosen.seconds:
         return ""
@@ -27,9 +31,9 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
         times = chosen.seconds / option.seconds if option.fits and option.seconds else 0.0
         if times < MUCH.get(option.letter, float("inf")):
             continue
-        said, end = f"{option.letter} is {times:.1f} times as fast", option.end
+        said, end = f"{option.flags} is {times:.1f} times as fast", option.end
         if option.letter == "F" and end is not None:
-            return f"{said}, same training, {number(end.needed.high)} GiB: {option.flags}"
+            return f"{said}, same training, {number(end.needed.high)} GiB"
         return f"{said}, with other training: {_named(option)}"
     return ""
 
@@ -39,6 +43,6 @@ def _named(option: Option, first: str = "") -> str:
     steps = sorted((step for step in option.steps if not step.safe), key=lambda step: step.rule != first)
     if not steps:
         return ""
-    more = f", and {counted(len(steps) - 1, 'more edit')}" if len(steps) > 1 else ""
+    more = f", and {counted(len(steps) - 1, 'more such edit')}" if len(steps) > 1 else ""
     clause = CLAUSE.match(steps[0].title)
     return f"{clause[0] if clause is not None else steps[0].title}{more}"

@@ -423,14 +423,22 @@ def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_
     answer = answer_of(written(tmp_path, EMULATED), "1x t4")
     same, other = option(answer, "A"), option(answer, "B")
     assert same.recommended and same.seconds and other.seconds
-    times = f"B is {same.seconds / other.seconds:.1f} times as fast, with other training: "
+    times = f"--fix --unsafe-fixes is {same.seconds / other.seconds:.1f} times as fast, with other training: "
     assert answer.action.endswith(f". {times}write `bf16: false` and `fp16: true`")
     assert " times as fast" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
 
 
 def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_path: Path):
     answer = answer_of(written(tmp_path, LORA.replace("type: alpaca", "type: sharegpt")), "1x a100-80gb")
-    assert ", and changes what is trained (write `type: chat_template`), " in answer.action
+    assert ", and changes what is trained, same time; it then fits, " in answer.action
+    assert answer.action.endswith(" GiB. What changes: write `type: chat_template`.")
+
+
+def test_a_package_to_install_is_named_next_to_the_edits_that_need_it(tmp_path: Path):
+    text = LORA.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true").replace("size: 8", "size: 1")
+    text = text.replace("4096", "16384").replace("steps: 1", "steps: 8") + "val_set_size: 0.02\nevals_per_epoch: 2\n"
+    action = answer_of(written(tmp_path, text), "1x rtx-4090 host=128GiB").action
+    assert action.endswith(", with `cut-cross-entropy` to install: add --fix")
 
 
 def test_a_repaired_run_with_room_for_more_speed_says_so(tmp_path: Path):
@@ -438,14 +446,13 @@ def test_a_repaired_run_with_room_for_more_speed_says_so(tmp_path: Path):
     answer = answer_of(written(tmp_path, text), "1x a100-80gb")
     assert [way.letter for way in answer.options] == ["A", "F"] and answer.options[0].recommended
     times = answer.options[0].seconds / answer.options[1].seconds
-    assert f". F is {times:.1f} times as fast, same training, " in answer.action
-    assert answer.action.endswith(" GiB: --fix --faster")
+    assert f". --fix --faster is {times:.1f} times as fast, same training, " in answer.action
 
 
 def test_of_several_edits_that_change_the_training_the_one_for_what_stops_it_is_named(tmp_path: Path):
     text = LORA.replace("type: alpaca", "type: sharegpt") + "flash_attn_rms_norm: true\n"
     action = answer_of(written(tmp_path, text), "1x a100-80gb").action
-    assert "what is trained (write `type: chat_template`" in action
+    assert ". What changes: write `type: chat_template`, and 1 more such edit" in action
 
 
 def full(tmp_path: Path, model: str) -> str:
