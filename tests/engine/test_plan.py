@@ -122,7 +122,7 @@ def test_the_micro_batch_is_the_largest_divisor_with_which_the_end_fits(make_run
 
 
 def test_what_uses_the_room_that_others_make_is_told_after_them(make_run):
-    order = search_from(State(make_run(FULL, "8x a100-80gb")), tiers_of(Options()), safe_only=False).order
+    order = search_from(State(make_run(FULL, "8x a100-80gb")), tiers_of(Options()), {}, safe_only=False).order
     assert set(sorted(order, key=order.__getitem__)[-2:]) == {"no-checkpointing", "larger-micro-batch"}
 
 
