@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Remove, Rule, Run, Set, but, only, without
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, gib, only, without
 from advisor.learning.schedule import evaluation_comes, number
+from advisor.memory import Estimate, estimate
+from advisor.record import replace
 
 KEY = "val_set_size"
 EXPECTED = ("load_best_model_at_end", "metric_for_best_model", "eval_table_size", "do_causal_lm_eval", "do_bench_eval")
@@ -18,14 +20,37 @@ def finds(run: Run) -> Iterator[Hit]:
         return  # "no", in so many words
     times, kept = run.config.get("evals_per_epoch"), f"`{KEY}` keeps rows out of training, and"
     if not times:
-        message = (
-            f"{kept} nothing evaluates them: neither `eval_strategy` nor `eval_steps`; write `eval_strategy: epoch`"
-        )
-        yield Hit(KEY, message, (Set("eval_strategy", "epoch", after=KEY),))
+        remedy, edits = evaluated(run)
+        yield Hit(KEY, f"{kept} nothing evaluates them: neither `eval_strategy` nor `eval_steps`; {remedy}", edits)
     elif any(run.config.get(name) for name in EXPECTED):
         message = f"{kept} axolotl drops `evals_per_epoch: {times}` where that is once in the run or less: nothing is"
         edits = (Remove("evals_per_epoch"), Set("eval_strategy", "epoch", after=KEY))
         yield Hit("evals_per_epoch", f"{message} evaluated; write `eval_strategy: epoch` in its place", edits)
+
+
+def evaluated(run: Run) -> tuple[str, tuple[Change, ...]]:
+    """What to write, as far as an evaluation goes into the GPUs: it makes the logits of whole rows."""
+    write, edit = "write `eval_strategy: epoch`", Set("eval_strategy", "epoch", after=KEY)
+    now = estimate(run)
+    if now is None:
+        return write, (edit,)
+    if now.verdict != "fits":
+        return f"{write}, and check again: evaluation takes memory of its own", (edit,)
+    rows, row = (evaluating(run, count) for count in (run.eval_batch_size, 1))
+    if rows.verdict == "fits":
+        return write, (edit,)
+    size = f"{gib(rows.needed.high)}, and there are {gib(rows.usable)}"
+    if row.verdict == "fits" and not run.packs_evaluation:
+        why = f"an evaluation of {run.eval_batch_size} rows at once would need {size}"
+        return f"{write} and `eval_batch_size: 1`: {why}", (edit, Set("eval_batch_size", 1, after="eval_strategy"))
+    return f"remove `{KEY}`, or evaluate shorter rows: an evaluation would need {size}", ()
+
+
+def evaluating(run: Run, rows: int) -> Estimate:
+    """The memory of a run whose estimate is known, if it evaluated so many rows at once."""
+    found = estimate(replace(run, evaluates=True, eval_batch_size=rows))
+    assert found is not None, "it is as known as without evaluation"
+    return found
 
 
 rule = Rule(
@@ -58,5 +83,94 @@ rule = Rule(
         but("evaluation_strategy: epoch"),
         but("early_stopping_patience: 3"),
         without("val_set_size"),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 4
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+                val_set_size: 0.05
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 4
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+                val_set_size: 0.05
+                eval_strategy: epoch
+                eval_batch_size: 1
+            """,
+        ),
+        but("sequence_len: 16384", "micro_batch_size: 1", kept=True),
+        but("sample_packing: true", kept=True),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 4
+                val_set_size: 0.05
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 4
+                val_set_size: 0.05
+                eval_strategy: epoch
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 2
+                val_set_size: 0.05
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 2
+                val_set_size: 0.05
+                eval_strategy: epoch
+            """,
+        ),
     ),
 )

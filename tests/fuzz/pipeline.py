@@ -47,7 +47,7 @@ def each_plan_once() -> Iterator[None]:
     """The plan of one and the same run is worked out once: check and fix ask for it in turn. A run read again is another."""
     plan_fit, made = plan_memo.plan_fit, dict[Any, Any]()
 
-    def remembered(start: Any, flowchart: Any, *, safe_only: bool = False) -> Any:
+    def remembered(start: Any, flowchart: Any, *, safe_only: bool = False, **_: Any) -> Any:
         rules = tuple((tier.name, tuple(rule.id for rule in tier.rules)) for tier in flowchart)
         key = (start.run, rules, safe_only)  # a run is its own identity, and the key keeps it alive
         if key not in made:
