@@ -6,6 +6,7 @@ point of the same kind by several judges of time, and what it costs to find it. 
 against the same points.
 """
 
+import gc
 import json
 import random
 import statistics
@@ -31,6 +32,8 @@ from advisor.util import Buffers
 from tests.benchmarks.greedy import greedy
 from tests.benchmarks.judges import Judge, judges, own
 
+COLLECTED = 100_000
+"""Objects between collections of garbage, as the command has it."""
 MODELS = (
     "meta-llama/Llama-3.2-1B",
     "meta-llama/Llama-3.2-3B",
@@ -289,6 +292,7 @@ def remade(start: State, steps: Sequence[Step]) -> State | None:
 
 def main() -> None:
     """Draws runs until enough of them do not fit, and prints what became of their plans."""
+    gc.set_threshold(COLLECTED)
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     dice = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     found: list[Outcome] = []
