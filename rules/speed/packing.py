@@ -4,12 +4,16 @@ from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
-    """Whether rows are padded, to the full length or by default, and the attention kernel could keep samples apart."""
+    """Whether rows are padded, to the full length or by default, and the attention kernel could keep samples apart.
+
+    Rows that are scored as a whole have no labels to pack.
+    """
     packs = run.attention in {"flash", "flex", "xformers", "sage"}
     data = bool(run.config.get("datasets")) and not run.config.get("pretraining_dataset")
     config = run.config
     to_the_full = config.get("sample_packing") is False and config.get("pad_to_sequence_len") is True
-    return packs and data and run.rl is None and (to_the_full or not config.has("sample_packing"))
+    tokens = run.rl is None and run.classifier is None
+    return packs and data and tokens and (to_the_full or not config.has("sample_packing"))
 
 
 rule = Rule(
@@ -81,6 +85,7 @@ rule = Rule(
         but("sample_packing: false\npad_to_sequence_len: true", fires=True),
         but("sample_packing: false\npad_to_sequence_len: false"),
         but("sample_packing: true\npad_to_sequence_len: true"),
+        but("reward_model: true"),
         only("base_model: meta-llama/Llama-3.1-8B", "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca"),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
