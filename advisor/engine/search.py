@@ -114,9 +114,9 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
         if any(made <= more and SAVING.issuperset(rule for rule, _ in more - made) for more in vain):
             continue
         may_fit = _smallest_of(walk, moves).at_least <= usable_of(walk)
-        lean = (_smallest_of(walk, leaf) for leaf in (_lean_leaves(walk, moves) if may_fit else ()))
         tried: list[Estimate] = []
-        for state in lean:
+        for leaf in _lean_leaves(walk, moves, next(leaves_from_least(walk, moves))) if may_fit else ():
+            state = _smallest_of(walk, leaf)
             if state.is_too_large:
                 continue
             tried.append(state.estimate)
@@ -127,12 +127,11 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
             vain.append(made)
 
 
-def _lean_leaves(walk: Walk, family: Moves) -> Iterator[Moves]:
-    """The leaf that keeps least on the GPU, then the same with its checkpoints there, where that may do better."""
-    first = next(leaves_from_least(walk, family))
-    yield first
-    if first != family and first[-1][0] == OFFLOADED and _may_do_better_without(_smallest_of(walk, first)):
-        yield first[:-1]
+def _lean_leaves(walk: Walk, family: Moves, leaf: Moves) -> Iterator[Moves]:
+    """A leaf of a family, then the same with its checkpoints on the GPU, where that may do better."""
+    yield leaf
+    if leaf != family and leaf[-1][0] == OFFLOADED and _may_do_better_without(_smallest_of(walk, leaf)):
+        yield leaf[:-1]
 
 
 def _may_do_better_without(state: State) -> bool:
@@ -282,10 +281,7 @@ def _leanest_of(walk: Walk, moves: Moves, limit: float) -> Point | None:
     """The point of a family that needs least memory, no more than ``limit``, all of it counted, and has a host."""
     held = (leaf for leaf in leaves_from_least(walk, moves) if host_suffices(walk.start, _smallest_of(walk, leaf)))
     first = next(held, None)
-    if first is None:
-        return None
-    offloads = first != moves and first[-1][0] == OFFLOADED
-    ends = [first, first[:-1]] if offloads and _may_do_better_without(_smallest_of(walk, first)) else [first]
+    ends = _lean_leaves(walk, moves, first) if first is not None else ()
     found = [_point(walk, leaf, 0) for leaf in ends if _is_counted(walk, leaf, limit)]
     return min(found, key=lambda one: one.state.needed, default=None)
 

@@ -228,8 +228,11 @@ def _json_copied(
     document: Document | None, name: str, edits: tuple[tuple[str, object], ...], precision: Precision, live: int
 ) -> Document:
     """A new DeepSpeed config after ``edits``: a copy of one that is left as it is, or made from nothing."""
-    fresh = deepspeed.fresh_config(int(cast("int", dict(edits).get("zero_stage", 0))), precision, live)
-    values: Mapping[str, Any] = dict(document) if document else fresh
+    values: Mapping[str, Any] = (
+        dict(document)
+        if document
+        else deepspeed.fresh_config(int(cast("int", dict(edits).get("zero_stage", 0))), precision, live)
+    )
     return _json_edited(new_document(name, "json", values), edits, precision, live)
 
 

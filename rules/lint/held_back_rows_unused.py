@@ -36,11 +36,11 @@ def evaluated(run: Run) -> tuple[str, tuple[Change, ...]]:
         return write, (edit,)
     if now.verdict != "fits":
         return f"{write}, and check again: evaluation takes memory of its own", (edit,)
-    rows, row = (evaluating(run, count) for count in (run.eval_batch_size, 1))
+    rows = evaluating(run, run.eval_batch_size)
     if rows.verdict == "fits":
         return write, (edit,)
     size = f"{gib(rows.needed.high)}, and there are {gib(rows.usable)}"
-    if row.verdict == "fits" and not run.packs_evaluation:
+    if not run.packs_evaluation and evaluating(run, 1).verdict == "fits":
         why = f"an evaluation of {run.eval_batch_size} rows at once would need {size}"
         return f"{write} and `eval_batch_size: 1`: {why}", (edit, Set("eval_batch_size", 1, after="eval_strategy"))
     return f"remove `{KEY}`, or evaluate shorter rows: an evaluation would need {size}", ()
@@ -86,91 +86,39 @@ rule = Rule(
         Example(
             gpus="1x rtx-4090",
             before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 8192
                 micro_batch_size: 4
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
+                plugins: [axolotl.integrations.liger.LigerPlugin]
                 liger_fused_linear_cross_entropy: true
                 val_set_size: 0.05
             """,
             after="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 8192
                 micro_batch_size: 4
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
+                plugins: [axolotl.integrations.liger.LigerPlugin]
                 liger_fused_linear_cross_entropy: true
                 val_set_size: 0.05
                 eval_strategy: epoch
                 eval_batch_size: 1
             """,
         ),
-        but("sequence_len: 16384", "micro_batch_size: 1", kept=True),
+        but("sequence_len: 32768", "micro_batch_size: 1", kept=True),
         but("sample_packing: true", kept=True),
         Example(
             gpus="1x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                micro_batch_size: 4
-                val_set_size: 0.05
-            """,
-            after="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                micro_batch_size: 4
-                val_set_size: 0.05
-                eval_strategy: epoch
-            """,
+            before="base_model: Qwen/Qwen2.5-7B\nval_set_size: 0.05",
+            after="base_model: Qwen/Qwen2.5-7B\nval_set_size: 0.05\neval_strategy: epoch",
         ),
         Example(
             gpus="1x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 2048
-                micro_batch_size: 2
-                val_set_size: 0.05
-            """,
-            after="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 2048
-                micro_batch_size: 2
-                val_set_size: 0.05
-                eval_strategy: epoch
-            """,
+            before="base_model: Qwen/Qwen2.5-0.5B\nval_set_size: 0.05",
+            after="base_model: Qwen/Qwen2.5-0.5B\nval_set_size: 0.05\neval_strategy: epoch",
         ),
     ),
 )
