@@ -76,6 +76,8 @@ FIRST = "quantize-as-asked"
 EXPERTS = "quantize-moe-experts"
 """So do the bits of experts that it asks for, as long as the run fits with them."""
 GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, CONTEXT, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
+COME_ALONG = frozenset(rule for way in (*AT_ONCE, BUCKETS, LAYERS) for rule in way)
+"""What is tried with every point that it applies to."""
 KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *LAYERS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 
@@ -159,3 +161,8 @@ def _most_of(walk: Walk, moves: Moves, rule: str) -> int:
 def without_batch(moves: Moves) -> Moves:
     """The moves less those of the batch, which another takes the place of."""
     return tuple(move for move in moves if move[0] not in BATCH)
+
+
+def edits_of(moves: Moves) -> int:
+    """How many edits an end needs at least: what only comes along is left out where the end does without."""
+    return sum(move[0] not in COME_ALONG for move in moves)

@@ -38,6 +38,8 @@ class Search:
     """Of each part that was searched in vain, what needs least memory; looked for once it is asked for."""
     vain: list[tuple[Walk, list[Moves]]] = field(default_factory=list["tuple[Walk, list[Moves]]"])
     """Those parts."""
+    fastest: bool = False
+    """Whether the fastest end is wanted, and not the one of fewest edits among those as fast as written."""
 
     @property
     def start(self) -> State:
@@ -55,14 +57,16 @@ def smallest_first(ends: Iterable[End]) -> list[End]:
     return sorted(ends, key=lambda end: (end[1].state.needed, end[1].state.estimate.needed.high, len(end[1].moves)))
 
 
-def search_from(start: State, flowchart: Sequence[Tier], walked: dict[Moves, Paths], *, safe_only: bool) -> Search:
-    """With the steps that come first made, unless they are not wanted. ``walked``: as of ``plan_fit``."""
+def search_from(
+    start: State, flowchart: Sequence[Tier], walked: dict[Moves, Paths], *, safe_only: bool, fastest: bool = False
+) -> Search:
+    """With the steps that come first made, unless they are not wanted. ``fastest``, ``walked``: as of ``plan_fit``."""
     rules = {rule.id: rule for tier in flowchart for rule in tier.rules}
     told = sorted(rules, key=lambda rule: rule in LAST)
     walk = Walk(start, rules, rules, safe_only=safe_only, paths=walked.setdefault((), Paths()))
     bases = _bases(walk, flowchart)
     walks = (replace(walk, asked=asked, paths=walked.setdefault(asked, Paths())) for asked in bases)
-    return Search(tuple(walks), {rule: rank for rank, rule in enumerate(told)})
+    return Search(tuple(walks), {rule: rank for rank, rule in enumerate(told)}, fastest=fastest)
 
 
 def _bases(walk: Walk, flowchart: Sequence[Tier]) -> list[Moves]:

@@ -127,7 +127,7 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
         return None
     if is_tight and any(rule == PLANNED["tight"] for rule, _ in quiet_in(run.config)):
         return None
-    plan = options.memo.written(run, flowchart, safe_only=options.safe_only or is_tight)
+    plan = options.memo.written(run, flowchart, safe_only=options.safe_only or is_tight, fastest=options.faster)
     return plan if not is_tight or (plan.steps and plan.verdict == "fits") else None
 
 

@@ -1,31 +1,24 @@
-"""The plan: the first tier of the flowchart in which the run fits, and there the fastest point, told step by step."""
+"""The plan: the first tier of the flowchart in which the run fits, and there the fewest edits, told step by step."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
-from itertools import islice, takewhile
+from functools import partial
 
-from advisor.engine.axes import HALF, LENGTH, families, without_batch
+from advisor.engine.axes import HALF, LENGTH
 from advisor.engine.bases import End, Search, Tier, search_from, smallest_first
-from advisor.engine.plan_steps import Goal, plan_steps
+from advisor.engine.ends import end_in, plan_to
+from advisor.engine.plan_steps import Goal
 from advisor.engine.points import Move, Moves, Paths, Walk, with_rules
 from advisor.engine.search import (
     EQUAL,
     ONLY_WAYS,
-    ROOM,
     WITHOUT_MASTERS,
     Point,
-    fastest,
     leanest,
     needs_masters,
-    points,
-    usable_of,
 )
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, run_after
 from advisor.record import replace
-
-MOST_ENDS = 24
-"""So many of the points that are about as fast are tried as the end of a plan: one that adds an error is struck out."""
 
 
 def plan_fit(
@@ -33,16 +26,18 @@ def plan_fit(
     flowchart: Sequence[Tier],
     *,
     safe_only: bool = False,
+    fastest: bool = False,
     walked: dict[Moves, Paths] | None = None,
 ) -> Plan:
     """The plan for a run that does not fit. One that is tight as written gets safe steps alone.
 
+    ``fastest``: with the edits that make it faster, not the fewest that keep it as fast as written.
     ``walked``: what other plans from the same start have worked out, by what they begin with; it grows.
     """
     if start.verdict == "fits":
         return Plan((), start)
     safe_only = safe_only or start.verdict == "tight"
-    search = search_from(start, flowchart, {} if walked is None else walked, safe_only=safe_only)
+    search = search_from(start, flowchart, {} if walked is None else walked, safe_only=safe_only, fastest=fastest)
     plan = _as_asked(search, flowchart)
     if plan is not None:
         return plan
@@ -51,21 +46,23 @@ def plan_fit(
 
 
 def _as_asked(search: Search, flowchart: Sequence[Tier]) -> Plan | None:
-    """What comes first as the whole plan, as much of it as is enough; with more edits where these make it faster."""
+    """What comes first as the whole plan, as much of it as is enough; with more edits where it is slower without."""
     all_of_it = search.bases[0].asked
     parts_of_it = [walk for walk in search.bases if walk.asked and walk.asked == all_of_it[: len(walk.asked)]]
     for walk in sorted(parts_of_it, key=lambda walk: len(walk.asked)):
         end = walk.after(walk.asked)
         if end is not None and end.verdict == "fits":
-            plan = _plan_to(search, walk, walk.asked, Goal("fits"))
+            plan = plan_to(search, walk, walk.asked, Goal("fits"))
             return plan and _faster_with(search, walk, flowchart, plan)
     return None
 
 
 def _faster_with(search: Search, walk: Walk, flowchart: Sequence[Tier], plan: Plan) -> Plan:
-    """The best plan of the first tier on top of what comes first, where that is faster than it alone."""
-    part = next(parts((walk,), flowchart[:1], safe_only=True))
-    best = end_in(search, part)
+    """A plan that is slower than the run as written, with steps of the first tier on top where these make it faster."""
+    seconds = search.start.seconds
+    if not search.fastest and (seconds is None or _seconds(plan) <= EQUAL * seconds):
+        return plan
+    best = end_in(search, next(parts((walk,), flowchart[:1], safe_only=True)))
     return best if best is not None and EQUAL * _seconds(best) < _seconds(plan) else plan
 
 
@@ -95,7 +92,8 @@ def _instead(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | No
         return None
     rules = [rule.id for tier in flowchart for rule in tier.rules if rule.id not in avoided]
     kept = end_in(search, with_rules(search.bases[0], rules, safe_only=True, packages=False))
-    return kept if kept is not None and _seconds(kept) <= EQUAL * _seconds(plan) else None
+    slowest = EQUAL * max(_seconds(plan), search.start.seconds or 0.0)
+    return kept if kept is not None and _seconds(kept) <= slowest else None
 
 
 def _seconds(plan: Plan) -> float:
@@ -132,49 +130,6 @@ def _knows_packages(walk: Walk, allowed: Iterable[str]) -> bool:
     )
 
 
-def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
-    """The best plan by the rules of a walk, ``more`` made first."""
-    family = [moves for moves in families(walk, (*walk.asked, *more)) if (walk.asked, moves) not in search.tried]
-    search.tried.update((walk.asked, moves) for moves in family)
-    left: list[Moves] = list(points(walk, family))
-    while left:
-        tried: set[Moves] = set()
-        for point in islice(ends_to_try(walk, left), MOST_ENDS):
-            goal = Goal("fits", seconds=point.seconds, with_room=not point.has_little_room)
-            plan = _plan_to(search, walk, point.moves, goal)
-            if plan is not None:
-                return plan
-            tried.add(without_batch(point.moves))
-        if not tried:
-            break
-        left = [moves for moves in left if without_batch(moves) not in tried]
-    search.lean.append(cache(partial(_lean_ends, walk, family)))
-    search.vain.append((walk, family))
-    return None
-
-
-def _lean_ends(walk: Walk, family: Sequence[Moves]) -> list[End]:
-    """Of a part that was searched in vain, what needs least memory."""
-    return [(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]]
-
-
-def ends_to_try(walk: Walk, candidates: Sequence[Moves]) -> Iterator[Point]:
-    """The points to try as the end of a plan, about as fast; memory is spent to the last where nothing else fits.
-
-    At the limit of the card room comes first, at its worth.
-    """
-    found = fastest(walk, candidates)
-    first = next(found, None)
-    if first is None:
-        yield from fastest(walk, candidates, with_room=False)
-        return
-    if first.is_at_the_limit:
-        roomier = fastest(walk, candidates, ROOM * first.seconds, with_room=True)
-        yield from takewhile(lambda point: point.changes <= first.changes, roomier)
-    yield first
-    yield from found
-
-
 def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
     """Rows as long as they can be, and with that length the tiers from the first: what else is needed then."""
     ends = search.ends
@@ -196,7 +151,7 @@ def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
 def _with_length(search: Search, tiers: Sequence[Tier], cut: Move) -> Plan | None:
     """The best plan of the first tier that has one with a length that is decided on."""
     bases = tuple(replace(walk, settled=frozenset({cut}), paths=Paths()) for walk in search.bases)
-    again = Search(bases, search.order)
+    again = Search(bases, search.order, fastest=search.fastest)
     for count in range(1, len(tiers) + 1):
         for part in parts(bases, tiers[:count], safe_only=False):
             plan = end_in(again, part, (cut,))
@@ -205,19 +160,11 @@ def _with_length(search: Search, tiers: Sequence[Tier], cut: Move) -> Plan | Non
     return None
 
 
-def _plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None:
-    """The plan that moves of a walk lead to; None where the documents, or an error rule, do not have it."""
-    steps = plan_steps(walk, search.order, moves, goal, kept=walk.asked)
-    if steps is None:
-        return None
-    return Plan(steps, steps[-1].after if steps else walk.start)
-
-
 def _smallest(search: Search) -> Plan:
     """The plan to the least tight end of the first part that has one, else to what needs least memory of all."""
     for walk, point in _smallest_ends(search):
         goal = Goal(point.state.verdict, needed=point.state.needed)
-        plan = _plan_to(search, walk, point.moves, goal)
+        plan = plan_to(search, walk, point.moves, goal)
         if plan is not None:
             return plan
     return Plan((), search.start)

@@ -19,8 +19,8 @@ MOST_PLANS = 8
 MOST_EDITS = 64
 MOST_WALKED = 2
 """So many runs keep what plans have worked out, some megabytes each."""
-Key = tuple[Run, tuple[tuple[str, ...], ...], bool]
-"""A run as it is, the rules of each tier, and whether safe steps alone are wanted."""
+Key = tuple[Run, tuple[tuple[str, ...], ...], bool, bool]
+"""A run as it is, the rules of each tier, whether safe steps alone are wanted, and whether the fastest end is."""
 SpeedKey = tuple[Run, tuple[str, ...]]
 """A run as it is, and the rules that a way back may be made of."""
 Walked = tuple[State, dict[Moves, Paths]]
@@ -42,26 +42,26 @@ class PlanMemo:
     walked: dict[Run, Walked] = field(default_factory=dict[Run, Walked])
     edited: dict[EditKey, tuple[Hit, Run | None]] = field(default_factory=dict[EditKey, "tuple[Hit, Run | None]"])
 
-    def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
-        """The plan that ``--fix`` writes, with ``--unsafe-fixes`` or with safe steps alone.
+    def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool, fastest: bool = False) -> Plan:
+        """The plan that ``--fix`` writes, with ``--unsafe-fixes`` or with safe steps alone; ``fastest``: ``--faster``.
 
         Where the plan with all steps trains the same and ends well, both are this one.
         """
         if safe_only and State(run).verdict == "does-not-fit":
-            whole = self.plan(run, flowchart, safe_only=False)
+            whole = self.plan(run, flowchart, safe_only=False, fastest=fastest)
             if whole.safe and whole.ends_well:
                 return whole
-        return self.plan(run, flowchart, safe_only=safe_only)
+        return self.plan(run, flowchart, safe_only=safe_only, fastest=fastest)
 
-    def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
+    def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool, fastest: bool = False) -> Plan:
         """A plan, made if it is not there."""
-        key = (run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only)
-        return _kept(self.made, key, lambda: self._planned(run, flowchart, safe_only=safe_only))
+        key = (run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only, fastest)
+        return _kept(self.made, key, lambda: self._planned(run, flowchart, safe_only=safe_only, fastest=fastest))
 
-    def _planned(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
+    def _planned(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool, fastest: bool) -> Plan:
         """A plan that is made, from what others of the same run have worked out."""
         start, walked = _kept(self.walked, run, lambda: (State(run), {}), MOST_WALKED)
-        return plan_fit(start, flowchart, safe_only=safe_only, walked=walked)
+        return plan_fit(start, flowchart, safe_only=safe_only, fastest=fastest, walked=walked)
 
     def speedup(self, run: Run, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
         """The sequence with which a run that fits is fastest, made if it is not there."""

@@ -46,7 +46,7 @@ def plan_steps(
     if not does(walk, moves, goal) or _adds_errors(walk, moves):
         return None
     moves = necessary(walk, order, moves, goal, kept)
-    gentler = _milder(walk, order, moves, goal, kept)
+    gentler = _milder(walk, order, moves, _as_fast_as(walk, moves, goal), kept)
     moves = moves if gentler == moves else necessary(walk, order, gentler, goal, kept)
     moves = necessary(walk, order, moves, about(walk, moves, goal), kept)
     return None if _adds_errors(walk, moves) else steps_of(walk, moves)
@@ -58,6 +58,14 @@ def about(walk: Walk, moves: Moves, goal: Goal) -> Goal:
     if goal.seconds is None or end is None:
         return goal
     return replace(goal, seconds=max(goal.seconds, seconds_of(end, moves)))
+
+
+def _as_fast_as(walk: Walk, moves: Moves, goal: Goal) -> Goal:
+    """The goal, and no slower than where moves lead: a milder alternative is no fewer edits."""
+    end = walk.after(moves)
+    if goal.seconds is None or end is None:
+        return goal
+    return replace(goal, seconds=min(goal.seconds, seconds_of(end, moves)))
 
 
 def _adds_errors(walk: Walk, moves: Moves) -> bool:

@@ -1,11 +1,12 @@
-"""The search within one tier: the fastest point that fits, by bisection over the micro batch."""
+"""The search within one tier: points that fit and are fast enough, by bisection over the micro batch."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
+from math import floor, log
 
-from advisor.engine.axes import OFFLOADED, leaves, leaves_from_least, without_batch
+from advisor.engine.axes import OFFLOADED, edits_of, leaves, leaves_from_least, without_batch
 from advisor.engine.bar import BAR, REGROUPING
 from advisor.engine.points import Move, Moves, Walk, at_batch
 from advisor.engine.states import State
@@ -58,7 +59,7 @@ SAVING = frozenset(
 LOW_RATE = 1e-4
 """Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
 
-Order = tuple[int, bool, int, bool, int, int]
+Order = tuple[int, bool, int, bool, int, int, int]
 
 
 @record(eq=False)
@@ -83,9 +84,13 @@ class Point:
         return self.has_little_room and estimate.needed.high > LIMIT * estimate.usable
 
     def order(self, least: float) -> Order:
-        """Among points about as fast as the fastest: the same training comes first, then room, then fewer edits."""
-        state, slower = self.state, self.seconds > ALIKE * least
-        return self.changes, self.has_little_room, len(self.moves), slower, state.host_peak, state.needed
+        """Among points that are fast enough: the same training comes first, then fewer edits, then time.
+
+        Room is worth an edit; what is at the limit comes last.
+        """
+        state, slower = self.state, floor(log(self.seconds / least) / log(ALIKE))
+        edits, little = edits_of(self.moves), self.has_little_room
+        return self.changes, self.is_at_the_limit, edits + little, little, slower, state.host_peak, state.needed
 
 
 def seconds_of(state: State, moves: Moves) -> float:
@@ -168,13 +173,29 @@ def fastest(
     bounds = sorted((lowest, moves) for moves in candidates if (lowest := bound(walk, moves)) <= below)
     least = _least(walk, bounds, below, with_room=with_room)
     within = min(EQUAL * least, below)
-    near = sorted((_fewest(walk, moves), moves) for lowest, moves in bounds if lowest <= within < float("inf"))
+    near = [moves for lowest, moves in bounds if lowest <= within < float("inf")]
+    yield from _by_edits(walk, near, lambda moves: _ends_of(walk, moves, within, with_room=with_room), least)
+
+
+def no_slower(walk: Walk, candidates: Iterable[Moves], seconds: float) -> Iterator[Point]:
+    """Points that fit in no more than ``seconds``, the fewest edits first; each worked out once it is its turn.
+
+    The micro batch is no larger than it is written, unless that is too slow.
+    """
+    near = [moves for moves in candidates if bound(walk, moves) <= seconds]
+    yield from _by_edits(walk, near, lambda moves: _ends_of(walk, moves, seconds, as_written=True), seconds)
+
+
+def _by_edits(
+    walk: Walk, near: Iterable[Moves], ends_of: Callable[[Moves], Iterable[Point]], least: float
+) -> Iterator[Point]:
+    """The points that leaves end in, by their order next to the time ``least``."""
     waiting: list[tuple[Order, int, Point]] = []
     turn = count()
-    for (changes, edits), moves in near:
+    for (changes, edits), moves in sorted((_fewest(walk, moves), moves) for moves in near):
         while waiting and waiting[0][0] < (changes, False, edits):
             yield heappop(waiting)[-1]
-        for point in _ends_of(walk, moves, within, with_room=with_room):
+        for point in ends_of(moves):
             heappush(waiting, (point.order(least), next(turn), point))
     yield from (point for *_, point in sorted(waiting))
 
@@ -185,7 +206,7 @@ def _least(walk: Walk, bounds: Iterable[tuple[float, Moves]], below: float, *, w
     for lowest, moves in bounds:
         if lowest >= least:
             break
-        point = _largest_batch(walk, moves, min(least, below), with_room=with_room)
+        point = _largest_batch(walk, moves, min(least, below), len(walk.sizes) - 1, with_room=with_room)
         least = least if point is None else min(least, point.seconds)
     return least
 
@@ -194,16 +215,21 @@ def _fewest(walk: Walk, moves: Moves) -> tuple[int, int]:
     """Below what no point of a leaf comes: its changes of what is trained, and its edits without the batch."""
     reached = walk.judged(moves)
     assert reached is not None, "a leaf leads somewhere"
-    return reached.changes, len(without_batch(moves))
+    return reached.changes, edits_of(without_batch(moves))
 
 
-def _ends_of(walk: Walk, moves: Moves, within: float, *, with_room: bool | None) -> Iterator[Point]:
+def _ends_of(
+    walk: Walk, moves: Moves, within: float, *, with_room: bool | None = None, as_written: bool = False
+) -> Iterator[Point]:
     """The fastest point of a leaf, and if that leaves little room the fastest that does not."""
-    point = _largest_batch(walk, moves, within, with_room=with_room)
+    most = _written_batch(walk) if as_written else len(walk.sizes) - 1
+    if as_written and _seconds_at(walk, moves, most) > within:
+        most = len(walk.sizes) - 1
+    point = _largest_batch(walk, moves, within, most, with_room=with_room)
     if point is None:
         return
     yield point
-    roomier = _largest_batch(walk, moves, within, with_room=True) if point.has_little_room else None
+    roomier = _largest_batch(walk, moves, within, most, with_room=True) if point.has_little_room else None
     if roomier is not None:
         yield roomier
 
@@ -213,9 +239,16 @@ def bound(walk: Walk, moves: Moves) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def _largest_batch(walk: Walk, moves: Moves, within: float, *, with_room: bool | None) -> Point | None:
-    """The point with the largest micro batch that fits and is no slower: memory only grows with it, time only falls."""
-    high = len(walk.sizes) - 1
+def _written_batch(walk: Walk) -> int:
+    """The index of the micro batch as written."""
+    return next(index for index, (_, move) in enumerate(walk.sizes) if not move)
+
+
+def _largest_batch(walk: Walk, moves: Moves, within: float, high: int, *, with_room: bool | None) -> Point | None:
+    """The point with the largest micro batch, up to ``high``, that fits and is no slower.
+
+    Memory only grows with the micro batch, time only falls.
+    """
     fast = range(0 if within == float("inf") else high)
     low = bisect_left(fast, True, key=lambda index: _seconds_at(walk, moves, index) <= within)
     if not _fits(walk, moves, low, with_room=with_room):

@@ -12,6 +12,7 @@ from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.lint import lint_findings
 from advisor.engine.options import Options, fit_rules, planner, room_rules
 from advisor.engine.plan_findings import step_edits, step_findings
+from advisor.engine.speedups import GAIN
 from advisor.engine.states import Plan, State, Step
 from advisor.hardware import Hardware
 from advisor.memory.ledger import Estimate
@@ -46,20 +47,28 @@ class Asked:
 def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
     """The options of a run, as far as it needs one: A and B where it does not do, F where it then fits, then C."""
     if asked.report.verdict == "fits" and not stops:
-        return _faster_option(asked, seconds_of(asked.run))
+        return _faster_option(asked, seconds_of(asked.run)) if asked.report.room is not None else []
     if not stops and (asked.report.verdict not in PLANNED or not _is_wanted(asked)):
         return []
     if not asked.options.plans:
         return []
     same, other = (_made(asked, unsafe=unsafe) for unsafe in (False, True))
     ways = [_option(asked, same, "A", stops)]
-    if (other.files if other else {}) != (same.files if same else {}):
+    if (other.files if other else {}) != (same.files if same else {}) and not _is_no_other(other, ways[0]):
         ways.append(_option(asked, other, "B", stops))
-    if stops and ways[0].fits:
+    if ways[0].fits and (asked.report.room is not None or asked.report.verdict != "fits"):
         ways += _faster_option(asked, ways[0].seconds)
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
+
+
+def _is_no_other(other: "_Made | None", same: Option) -> bool:
+    """Whether all that B has over an A that does is what lint rules find, and that makes it no faster."""
+    plan = other.of.plan if other is not None else None
+    if other is None or not (same.fits and same.starts) or not (plan is None or plan.safe):
+        return False
+    return same.seconds is None or (seconds_of(other.of.run) or same.seconds) > GAIN * same.seconds
 
 
 @record(eq=False)
@@ -87,12 +96,12 @@ def _is_wanted(asked: Asked) -> bool:
 
 
 def _faster_option(asked: Asked, before: float | None) -> list[Option]:
-    """F, where the room that is left is good for something: less than the seconds ``before``."""
-    if asked.report.room is None or not asked.options.speed:
+    """F, where the room that is left is good for something: a twentieth off the seconds ``before``."""
+    if not asked.options.speed:
         return []
     made = _made(asked, unsafe=False, faster=True)
     found = _option(asked, made, "F", ())
-    is_faster = before is not None and found.seconds is not None and found.seconds < before
+    is_faster = before is not None and found.seconds is not None and found.seconds <= GAIN * before
     return [found] if found.steps and is_faster else []
 
 

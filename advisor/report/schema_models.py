@@ -293,7 +293,7 @@ class OptionTime(Model):
 
 
 class Option(Model):
-    """One way out. A: the same training. B: changes what is trained. F: faster, where the run fits.
+    """One way out. A: the same training. B: changes what is trained. F: faster, where it fits or A makes it fit.
 
     ``edits`` are what ``command`` writes, against the files as they are. ``command`` is null where the option is no
     way out; ``memory`` is then the smallest end that was found.

@@ -1,9 +1,9 @@
 """The plans held against brute force: ``python -m tests.benchmarks.plans [RUNS] [SEED]``.
 
 Random runs that do not fit; a grid of configs written here, by text, on a way of its own from document to estimate and
-step time; and the question whether the plan finds a fit where one exists, how much slower it is than the grid's best
-point of the same kind by several judges of time, and what it costs to find it. The greedy walk of version 0.1 is held
-against the same points.
+step time; and the question whether the plan finds a fit where one exists, whether the grid has one as fast with fewer
+edits, how much slower the fastest plan is than the grid's best point of the same kind by several judges of time, and
+what it costs to find the plan. The greedy walk of version 0.1 is held against the same points.
 """
 
 import gc
@@ -19,9 +19,10 @@ from typing import Any
 import yaml
 
 from advisor.documents import parse
-from advisor.engine.options import Options, tiers_of
+from advisor.engine.options import Options, room_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.search import EQUAL, needs_masters
+from advisor.engine.speedups import sequence
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory import estimate
@@ -87,7 +88,11 @@ class Outcome:
 
     label: str
     ratios: Mapping[str, float]
-    """By judge: time of the plan's end over the grid's best; empty where the plan does not fit."""
+    """By judge: time of the fastest plan's end over the grid's best; empty where the plan does not fit."""
+    repair: float | None
+    """Time of the plan's end over the grid's best or the run as written, whichever takes longer."""
+    spare: int
+    """Edits of the plan that the grid does without: as fast, with as much room."""
     greedy: float | None
     missed: bool
     spot: Spot | None
@@ -224,6 +229,30 @@ def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[
     return found[min(found)] if found else {}
 
 
+def fewest_of(config: dict[str, Any], gpus: str, start: State, end: State) -> int | None:
+    """The fewest edits of the grid to a fit that is as fast as an end, with its room, engine and packages."""
+    found: list[int] = []
+    for spot in spots(config, start.run):
+        edits = edits_of(config, spot)
+        if spot.loss == "cut" or spot.sharding.startswith("fsdp2") or (found and edits >= min(found)):
+            continue
+        state = State(opened(*written(config, spot, start.run), gpus))
+        if state.verdict != "fits" or not host_suffices(start, state):
+            continue
+        little = state.estimate.has_little_room and (spends(config, spot) or not end.estimate.has_little_room)
+        if not little and (state.seconds or 0.0) <= (end.seconds or 0.0):
+            found.append(edits)
+    return min(found, default=None)
+
+
+def edits_of(config: dict[str, Any], spot: Spot) -> int:
+    """In how many settings a point differs from what is written."""
+    kept = ("off", "on", "offloaded")
+    checkpoints = kept.index(spot.checkpoints) - kept.index("on" if config.get("gradient_checkpointing") else "off")
+    batch = spot.micro_batch_size != config["micro_batch_size"]
+    return sum((spot.sharding != "none", bool(spot.offload), spot.loss != "plain", batch, abs(checkpoints)))
+
+
 def spends(config: dict[str, Any], spot: Spot) -> bool:
     """Whether a point keeps more on the card than is written, for its speed."""
     kept = bool(config.get("gradient_checkpointing")) and spot.checkpoints == "off"
@@ -244,14 +273,18 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
     label += f" {config['micro_batch_size']} x {config['gradient_accumulation_steps']}"
     needless = tuple(needless_of(start, plan.steps))
     if not best:
-        return Outcome(label, {}, None, False, None, plan.names, took, False, needless)
+        return Outcome(label, {}, None, 0, None, False, None, plan.names, took, False, needless)
     fits = plan.verdict == "fits"
-    ratios = {name: (judge(plan.end.run) or 0.0) / best[name][0] for name, judge in JUDGES.items()} if fits else {}
+    fast = fastest_end(start) if fits else start
+    ratios = {name: (judge(fast.run) or 0.0) / best[name][0] for name, judge in JUDGES.items()} if fits else {}
     walked = greedy(start, flowchart)
     seconds, spot = best["own"]
+    fewest = fewest_of(config, gpus, start, plan.end) if fits else None
     return Outcome(
         label,
         ratios,
+        (plan.end.seconds or 0.0) / max(seconds, start.seconds or 0.0) if fits else None,
+        max(0, len(plan.steps) - fewest) if fewest is not None else 0,
         (walked.seconds or 0.0) / seconds if walked.verdict == "fits" else None,
         not fits,
         spot,
@@ -260,6 +293,13 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
         not spot.offload and not plan_fit(start, flowchart).safe,
         needless,
     )
+
+
+def fastest_end(start: State) -> State:
+    """Where the steps lead that ``--fix --faster`` writes."""
+    plan = plan_fit(start, tiers_of(Options()), safe_only=True, fastest=True)
+    more = sequence(plan.end, room_rules(Options()))
+    return more[-1].after if more else plan.end
 
 
 def needless_of(start: State, steps: Sequence[Step], judge: Judge = own, gain: float = EQUAL) -> Iterator[str]:
@@ -312,7 +352,11 @@ def tell(found: list[Outcome]) -> None:
     print(
         f"plan: missed {sum(one.missed for one in fitting)}; needless steps in {sum(bool(o.needless) for o in found)}"
     )
-    print("time over the best point:")
+    repairs = [one.repair for one in fits if one.repair is not None]
+    print(f"time of the plan over the best point or the run as written: {spread(repairs)}")
+    edits = statistics.mean(len(one.names) for one in fits)
+    print(f"edits of the plan: mean {edits:.2f}; more than the grid needs in {sum(bool(one.spare) for one in fits)}")
+    print("time of the fastest plan over the best point:")
     for name in JUDGES:
         print(f"  judged by {name:24} {spread([one.ratios[name] for one in fits])}")
     walked = [one.greedy for one in fitting if one.greedy is not None]
@@ -322,8 +366,9 @@ def tell(found: list[Outcome]) -> None:
     middle, high = statistics.median(times), times[int(0.95 * len(times))]
     print(f"CPU of one plan: median {middle:.0f} ms, 95 % {high:.0f} ms, at most {times[-1]:.0f} ms")
     for one in found:
-        if one.missed or one.needless or one.changes_for_nothing:
+        if one.missed or one.needless or one.changes_for_nothing or one.spare:
             said = "missed" if one.missed else f"needless {' '.join(one.needless)}" if one.needless else "changes"
+            said = f"{one.spare} edits to spare" if one.spare else said
             print(f"  {said}  {told(one)}")
     for name in ("own", "rough"):
         print(f"worst by {name}:")

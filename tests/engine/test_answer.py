@@ -425,7 +425,7 @@ def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_
     assert same.recommended and same.seconds and other.seconds
     times = f"--fix --unsafe-fixes is {same.seconds / other.seconds:.1f} times as fast, with other training: "
     assert answer.action.endswith(f". {times}write `bf16: false` and `fp16: true`")
-    assert " times as fast" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
+    assert "--unsafe-fixes is" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
 
 
 def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_path: Path):

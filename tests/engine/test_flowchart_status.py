@@ -69,11 +69,10 @@ def test_fsdp_stands_for_the_stages(make_run):
 
 
 def test_an_offload_of_activations_alone_says_so(make_run):
-    text = FULL.replace("Llama-3.1-8B", "Llama-3.1-405B") + "adapter: lora\nlora_r: 16\nlora_alpha: 32\n"
-    text += "lora_target_linear: true\ngradient_checkpointing: true\ndeepspeed: zero3.json\n"
-    found, plan = words(
-        make_run(text.replace("micro_batch_size: 4", "micro_batch_size: 1"), "8x h100-80gb host=2TiB", deepspeed=ZERO_3)
-    )
+    text = FULL.replace("4096", "16384").replace("micro_batch_size: 4", "micro_batch_size: 1")
+    text += "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\ngradient_checkpointing: true\n"
+    text += "plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_fused_linear_cross_entropy: true\n"
+    found, plan = words(make_run(text, "1x rtx-4090"))
     assert "activation-offloading" in plan.names and not plan.end.run.zero
     assert (found["offload"].word, found["offload"].detail) == ("taken", "activations alone")
 

@@ -10,19 +10,19 @@ import pytest
 from advisor.engine.bases import Search
 from advisor.engine.choice import best_of
 from advisor.engine.cost_text import differ
+from advisor.engine.ends import end_in, ends_to_try
 from advisor.engine.flowchart_status import compared
-from advisor.engine.plan import end_in, ends_to_try
 from advisor.engine.plan_steps import Goal, about, necessary
 from advisor.engine.points import Moves, Paths, Reached
 from advisor.engine.rule import Rule
-from advisor.engine.search import EQUAL, fastest, leanest, points, seconds_of
+from advisor.engine.search import EQUAL, fastest, leanest, no_slower, points, seconds_of
 from advisor.engine.speedups import ORDER, sequence
 from advisor.memory import estimate
 from advisor.memory.ledger import Range
 from advisor.record import replace
 from tests.conftest import opened
 
-FASTER: Moves = (("fused-kernels", 0), ("fused-loss", 0))
+FASTER: Moves = (("fused-loss", 0), ("zero-2", 0))
 SHORTER: Moves = (("fused-loss", 0),)
 
 
@@ -78,6 +78,43 @@ def test_within_5_percent_of_the_fastest_fewer_edits_come_first(seconds: float, 
 @pytest.mark.parametrize(("high", "chosen"), [(95, SHORTER), (96, FASTER)])
 def test_within_5_percent_of_the_fastest_room_comes_before_fewer_edits(high: int, chosen: Moves):
     assert first({FASTER: state(104), SHORTER: state(100, high=high)}) == chosen
+
+
+def quick(ends: Mapping[Moves, Any], seconds: float = 105) -> list[Moves]:
+    """The points that take no more than ``seconds``, in their order."""
+    walk: Any = Walked(ends)
+    return [point.moves for point in no_slower(walk, list(ends), seconds)]
+
+
+def test_among_ends_as_fast_as_written_the_fewest_edits_come_first_however_fast_others_are():
+    assert quick({FASTER: state(50), SHORTER: state(104)})[0] == SHORTER
+    assert quick({FASTER: state(50), SHORTER: state(106)}) == [FASTER]
+
+
+def test_of_as_many_edits_the_fastest_comes_first():
+    other: Moves = (("zero-3", 0),)
+    assert quick({other: state(60), SHORTER: state(90)}) == [other, SHORTER]
+
+
+@pytest.mark.parametrize(("high", "edits", "roomier"), [(95, 2, False), (96, 2, True), (96, 3, False), (99, 3, True)])
+def test_room_is_worth_an_edit_and_the_last_of_the_card_any_number(high: int, edits: int, roomier: bool):
+    more: Moves = (("fused-loss", 0), ("zero-2", 0), ("gradient-checkpointing", 0))[:edits]
+    assert quick({SHORTER: state(90, high=high), more: state(100)})[0] == (more if roomier else SHORTER)
+
+
+def test_what_only_comes_along_is_no_edit_yet():
+    along: Moves = (("smaller-eval-batch", 0), ("right-sized-buckets", 0), ("zero-3", 0))
+    assert quick({along: state(60), SHORTER: state(90)})[0] == along
+
+
+@pytest.mark.parametrize(("seconds", "micro_batch_size"), [(100, 2), (110, 4)])
+def test_a_repair_grows_the_batch_only_where_it_is_too_slow_as_written(seconds: float, micro_batch_size: int):
+    walk: Any = Walked({SHORTER: state()})
+    walk.sizes = ((1, (("smaller-micro-batch", 0),)), (2, ()), (4, (("larger-micro-batch", 0),)))
+    times = {1: 120, 2: seconds, 4: 90}
+    walk.paths.batched.update({(SHORTER, size): state(time) for size, time in times.items()})
+    (end,) = no_slower(walk, [SHORTER], 105)
+    assert {moves: size for size, moves in walk.sizes}[end.moves[len(SHORTER) :]] == micro_batch_size
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(104, FASTER), (106, SHORTER)])
@@ -257,12 +294,12 @@ def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pyte
     best: Any = [
         SimpleNamespace(moves=(), seconds=1.0, has_little_room=False, is_at_the_limit=False) for _ in range(30)
     ]
-    for module in ("advisor.engine.plan", "advisor.engine.speedups"):
+    for module in ("advisor.engine.ends", "advisor.engine.speedups"):
         monkeypatch.setattr(f"{module}.fastest", lambda *_, **__: iter(best))
         monkeypatch.setattr(f"{module}.plan_steps", lambda *_, name=module, **__: tried.append(name))
         monkeypatch.setattr(f"{module}.families", lambda *_: [])
-    monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
-    monkeypatch.setattr("advisor.engine.plan.points", lambda *_: [()])
+    monkeypatch.setattr("advisor.engine.ends.leanest", lambda *_: [])
+    monkeypatch.setattr("advisor.engine.ends.points", lambda *_: [()])
     walk: Any = Walked({})
     walk.asked, walk.start.run.hardware, walk.start.shown_seconds = (), SimpleNamespace(usable=100, nodes=1), 100
     assert end_in(Search((walk,), {}), walk) is None

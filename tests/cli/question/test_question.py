@@ -32,7 +32,7 @@ def test_y_writes_what_fix_writes_checks_again_and_starts(folder: Path):
     terminal = Terminal(folder)
     asked = terminal.asks()
     first, second = asked.splitlines()
-    assert first.startswith("advisor: does not fit: 28.1 of 23.1 GiB. 2 edits, same training: ")
+    assert first.startswith("advisor: does not fit: 28.1 of 23.1 GiB. 1 edit, same training: ")
     assert first.endswith("% time") and second == ASKED
     assert text(folder) == CONFIG
     shown = terminal.last("y")

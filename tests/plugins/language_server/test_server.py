@@ -653,7 +653,7 @@ def test_the_verdict_says_the_answer_once_typing_pauses(tmp_path: Path):
 
         def answered() -> bool:
             return any(
-                "2 edits bring it down to 19.8 GiB" in each.message for each in editor.said[editor.uri("run.yaml")]
+                "1 edit brings it down to 19.8 GiB" in each.message for each in editor.said[editor.uri("run.yaml")]
             )
 
         assert not answered()
