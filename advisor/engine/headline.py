@@ -7,7 +7,7 @@ from advisor.engine.answer_steps import stop_of
 from advisor.engine.blocking import verdict_words
 from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.corrections import corrections
-from advisor.engine.finding import Finding, Report
+from advisor.engine.finding import PLANNED, Finding, Report
 from advisor.engine.model_hints import likeliest_hint, unknown_model
 from advisor.engine.pace import NO_PACE, Pace, more_time
 from advisor.engine.what_changes import much_faster, what_changes
@@ -48,7 +48,13 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bo
         case "not-counted":
             return _uncounted(run, found)
         case _:
-            return "No verdict." if found is None else _verdict(run, found)
+            return "No verdict." if found is None else f"{_verdict(run, found)}{_warnings_in(facts.report)}"
+
+
+def _warnings_in(report: Report) -> str:
+    """`` 3 warnings.``, of a run that goes through: what an answer of one line leaves out."""
+    found = sum(each.level == "warning" and each.rule not in PLANNED.values() for each in report.findings)
+    return f" {counted(found, 'warning')}." if found and report.verdict in {"fits", "tight"} else ""
 
 
 def _memory_of(report: Report) -> str:

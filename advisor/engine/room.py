@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from advisor.documents import Set
 from advisor.engine.answer import Room
 from advisor.engine.max_value import MaxValue, outcome, searched
+from advisor.engine.pace import SAME_TIME
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
 from advisor.engine.states import State
@@ -83,9 +84,18 @@ def _is_larger_batch(before: Run, after: Run) -> bool:
 
 
 def _words(before: State, after: State, most: MaxValue, instead: bool) -> str:
-    """``Room for micro_batch_size 1 -> 4, global batch 128 -> 512: 65.6 of 78.0 GiB.``"""
+    """``Room for micro_batch_size 1 -> 4, global batch 128 -> 512: 65.6 of 78.0 GiB, -35% time a token.``"""
     old, new = before.run, after.run
     batch = f"{old.global_batch_size:,} -> {new.global_batch_size:,}"
     more = " or more" if most.bounded else ""
-    lead, needs = "Or room" if instead else "Room", _filled(after)
+    lead, needs = "Or room" if instead else "Room", f"{_filled(after)}{_time_a_token(before, after)}"
     return f"{lead} for {KEY} {old.micro_batch_size} -> {new.micro_batch_size:,}{more}, global batch {batch}: {needs}."
+
+
+def _time_a_token(before: State, after: State) -> str:
+    """``, -35% time a token``, where that is priced and worth a word."""
+    if before.shown_seconds is None or after.shown_seconds is None:
+        return ""
+    rows = after.run.global_batch_size / before.run.global_batch_size
+    less = after.shown_seconds / rows / before.shown_seconds - 1
+    return f", {less:+.0%} time a token" if abs(less) >= SAME_TIME else ""

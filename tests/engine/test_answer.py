@@ -234,6 +234,16 @@ def test_a_key_that_is_not_counted_leads_to_what_measures_it(tmp_path: Path):
     assert answer.action.startswith("To measure it, a few steps: `advisor verify ")
 
 
+def test_the_first_sentences_of_a_run_that_fits_count_its_warnings(tmp_path: Path):
+    def said(text: str, gpus: str = "1x h100-80gb") -> str:
+        return answer_of(written(tmp_path, text), gpus).headline
+
+    assert said(LORA).endswith(" GiB are free.")
+    warned = LORA.replace("sequence_len: 4096", "sequence_length: 4096")
+    assert said(warned).endswith(" GiB are free. 2 warnings.")
+    assert "warning" not in said(warned, "1x rtx-3060-12gb")
+
+
 def test_bits_that_are_asked_for_leave_no_option_that_changes_training():
     """The finding writes the same key as the plan, which goes on from there."""
     answer = sample("qlora-moe-30b")

@@ -48,6 +48,8 @@ def test_the_larger_micro_batch_leaves_room_and_the_next_does_not(make_run):
     assert ends[0].verdict == "fits" and not ends[0].estimate.has_little_room
     assert ends[1].verdict != "fits" or ends[1].estimate.has_little_room
     assert f"micro_batch_size 1 -> {room.micro_batch_size}" in room.text
+    times = [step_time(each).expected / each.global_batch_size for each in (run, ends[0].run)]
+    assert room.text.endswith(f" GiB, {times[1] / times[0] - 1:+.0%} time a token.")
 
 
 def test_less_than_twice_the_batch_is_no_room(make_run):
