@@ -162,7 +162,7 @@ def test_fix_stops_the_commit_once_with_the_file_mended(run: Commit, tmp_path: P
     assert said[-1] == "Look at it with git diff, then git add and commit again."
     folder = tmp_path / "repository"
     assert git(folder, "status", "--porcelain") == " M run.yaml\n"
-    assert "micro_batch_size: 64" not in (folder / "run.yaml").read_text()
+    assert "liger_fused_linear_cross_entropy: true" in (folder / "run.yaml").read_text()
     again = pre_commit(folder, tmp_path / "home", "run", "--all-files")
     assert again.returncode == 0, again.stdout
 

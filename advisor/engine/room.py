@@ -11,8 +11,10 @@ from advisor.engine.max_value import MaxValue, outcome, searched
 from advisor.engine.pace import SAME_TIME
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
+from advisor.engine.search import LIMIT
 from advisor.engine.states import State
 from advisor.engine.steps import added_errors, alternatives, host_suffices, run_after
+from advisor.memory import Estimate
 from advisor.run import Run
 from advisor.run.build import with_config
 from advisor.util import number
@@ -20,7 +22,12 @@ from advisor.util import number
 KEY = "micro_batch_size"
 MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "flash-attention")
 """Rules that cost a run nothing."""
+BATCH = "smaller-micro-batch"
 NOT_SLOWER = 1.01
+WORTH = 0.02
+"""Of the card: less room is not worth a sentence."""
+SLOWER = 1.1
+"""What room may cost a run where nothing makes it for free."""
 LEAST = 2
 """Times the present micro batch: less is not worth a sentence."""
 
@@ -40,16 +47,17 @@ def room_for(run: Run, *, instead: bool = False) -> Room | None:
 
 
 def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -> str:
-    """What makes room for the same training without a package or more time; empty where nothing does, or none lacks."""
+    """What makes room for the same training without a package or much time; empty where nothing does, or none lacks."""
     before = State(run)
     if not before.estimate.has_little_room:
         return ""
-    for rule in (rules[name] for name in MAKES_ROOM if name in rules):
+    for rule in (rules[name] for name in (*MAKES_ROOM, BATCH) if name in rules):
         for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
             made = run_after(run, edits, rule)
             after = State(made) if made is not None and not rule.requires(run, made) else None
-            if after is not None and _is_better(before, after):
-                return f"{lead} with {rule.named(run, after.run)}, same training: {_filled(after)}."
+            if after is not None and _is_better(before, after, SLOWER if rule.id == BATCH else NOT_SLOWER):
+                cost = _time_a_token(before, after) if rule.id == BATCH else ""
+                return f"{lead} with {rule.named(run, after.run)}, same training{cost}: {_filled(after)}."
     return ""
 
 
@@ -58,11 +66,17 @@ def _filled(state: State) -> str:
     return f"{number(state.estimate.needed.high)} of {number(state.estimate.usable)} GiB"
 
 
-def _is_better(before: State, after: State) -> bool:
-    """Whether a run has room that one lacked, without an error or more time."""
-    slower = before.seconds is not None and (after.seconds or 0.0) > NOT_SLOWER * before.seconds
+def _is_better(before: State, after: State, slower: float) -> bool:
+    """Whether a run has room that one lacked, without an error, and takes no more than ``slower`` times as long."""
+    slows = before.seconds is not None and (after.seconds or 0.0) > slower * before.seconds
     sound = host_suffices(before, after) and not added_errors(before, after)
-    return after.verdict == "fits" and not after.estimate.has_little_room and sound and not slower
+    return after.verdict == "fits" and _has_more_room(before.estimate, after.estimate) and sound and not slows
+
+
+def _has_more_room(before: Estimate, after: Estimate) -> bool:
+    """Whether more than a little is left; of what was at the limit, whether it is no longer there."""
+    filled, least = after.needed.high / after.usable, before.needed.high / before.usable - WORTH
+    return not after.has_little_room or (before.needed.high > LIMIT * before.usable and filled <= least)
 
 
 def with_micro_batch(run: Run, size: int) -> Run:

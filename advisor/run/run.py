@@ -394,6 +394,14 @@ class Run:
         """FSDP's settings; None without FSDP."""
         return self.sharding if isinstance(self.sharding, Fsdp) else None
 
+    @property
+    def offloads_fsdp1(self) -> bool:
+        """Whether FSDP1 keeps weights on the host, where a reduced gradient takes the place of the last one.
+
+        torch/distributed/fsdp/fully_sharded_data_parallel.py:193-197@2.13.0.
+        """
+        return self.fsdp is not None and self.fsdp.version == 1 and self.fsdp.offload_params
+
     @cached_property
     def compute_bytes(self) -> int:
         """Bytes of one element of the dtype that is computed with."""

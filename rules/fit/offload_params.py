@@ -14,7 +14,7 @@ def edits(run: Run) -> RunEdits:
 def applies(run: Run) -> bool:
     """Whether the weights are on the GPU and may leave it."""
     if run.fsdp is not None:
-        return not run.fsdp.offload_params
+        return not run.fsdp.offload_params and (run.fsdp.version > 1 or not run.sync_each_batch)
     on_gpu = run.zero is None or run.zero.offload_params == "gpu"
     bears = run.zero_stage == 3 or bears_zero_3(run)
     return run.takes_deepspeed and on_gpu and run.quantization is None and bears
@@ -112,6 +112,13 @@ rule = Rule(
             without=("fsdp_config",),
             gpus="",
             deepspeed='{"zero_optimization": {"stage": 3}}',
+        ),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "fsdp_version: 1",
+            "fsdp_config: {offload_params: false}",
+            "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
+            gpus="2x rtx-4090",
         ),
     ),
 )

@@ -21,7 +21,7 @@ rule = Rule(
     stage="fit",
     title="Use a smaller micro batch, keep the global batch",
     label=batches,
-    when=lambda run: bool(edits(run)),
+    when=lambda run: bool(edits(run)) and not (run.offloads_fsdp1 and run.sync_each_batch),
     edits=edits,
     why="""
         Activations and logits grow with the rows that are in flight. Accumulating over more, smaller micro batches
@@ -69,5 +69,13 @@ rule = Rule(
             memory="71.1 -> 43.4 GiB",
         ),
         only("base_model: meta-llama/Llama-3.1-8B", "micro_batch_size: 1"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "micro_batch_size: 4",
+            "fsdp_version: 1",
+            "fsdp_config: {offload_params: true}",
+            "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
+            gpus="2x rtx-4090",
+        ),
     ),
 )

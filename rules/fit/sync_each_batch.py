@@ -4,10 +4,9 @@ from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
-    """Whether FSDP keeps gradients whole from one micro-step to the next."""
-    return (
-        run.fsdp is not None and run.world_size > 1 and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
-    )
+    """Whether FSDP keeps gradients whole from one micro-step to the next, and could add up what it has reduced."""
+    accumulates = run.fsdp is not None and run.world_size > 1 and run.gradient_accumulation_steps > 1
+    return accumulates and not run.sync_each_batch and not run.offloads_fsdp1
 
 
 rule = Rule(
@@ -96,6 +95,13 @@ rule = Rule(
             "deepspeed: zero.json",
             gpus="8x a100-80gb",
             deepspeed='{"zero_optimization": {"stage": 3}}',
+        ),
+        only(
+            "base_model: Qwen/Qwen2.5-32B",
+            "gradient_accumulation_steps: 4",
+            "fsdp_version: 1",
+            "fsdp_config: {offload_params: true}",
+            gpus="8x a100-80gb",
         ),
     ),
 )

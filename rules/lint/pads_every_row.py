@@ -1,0 +1,64 @@
+"""Padding up to the full length, which takes the time of full rows."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run, Set, but, only
+
+KEY = "pad_to_sequence_len"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Rows of axolotl's own trainers that are not packed, where nothing else wants one shape throughout."""
+    one_shape = run.torch_compile or run.context_parallel_size > 1 or run.attention == "sage"
+    pretrains = run.config.get("pretraining_dataset")
+    if run.config.get(KEY) is not True or run.sample_packing or run.rl is not None or one_shape or pretrains:
+        return
+    message = (
+        f"`{KEY}: true` without packing: a row of any length takes the time of {run.sequence_len:,} tokens; set it to"
+        " `false` unless most rows are that long"
+    )
+    yield Hit(KEY, message, edits=(Set(KEY, False),))
+
+
+rule = Rule(
+    id="pads-every-row",
+    stage="lint",
+    title="Every row is padded to the full length",
+    finds=finds,
+    level="note",
+    proof="read",
+    offer=True,
+    safe=True,
+    why="""
+        The collator pads each batch to a multiple of `sequence_len`, that is to all of it. Padding has no loss, but
+        attention, MLP and logits are computed all the same. Without the key a batch is as long as its longest row, and
+        memory never grows above what it is now.
+    """,
+    cost="Batches of many shapes: a kernel that compiles for a shape does so more often.",
+    source="axolotl/core/builders/causal.py:386-394@0.19.0",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 8192
+                reward_model: true
+                pad_to_sequence_len: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 8192
+                reward_model: true
+                pad_to_sequence_len: false
+            """,
+        ),
+        but(without=("reward_model",), fires=True),
+        but("sample_packing: true", without=("reward_model",)),
+        but("rl: dpo", without=("reward_model",)),
+        but("torch_compile: true"),
+        but("context_parallel_size: 2", gpus="2x a100-80gb"),
+        but("attn_implementation: sage"),
+        but("pretraining_dataset: a/b", without=("reward_model",)),
+        only("base_model: Qwen/Qwen2.5-7B", "pad_to_sequence_len: false"),
+    ),
+)
