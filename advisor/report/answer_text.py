@@ -82,6 +82,16 @@ def options_table(report: Report, answer: Answer, style: Style) -> list[str]:
     return table(heads, rows, style)
 
 
+def other_ways_lines(answer: Answer, style: Style) -> list[str]:
+    """``F: ZeRO-3; no gradient checkpointing``: what the options change that are not told step by step."""
+    lines: list[str] = []
+    for option in answer.options:
+        titles = [step.title for step in option.steps if not step.tidies]
+        if option.command is not None and not option.recommended and option.letter != "C" and titles:
+            lines += style.prose("; ".join(titles), f"{option.letter}: ", indent=3)
+    return lines
+
+
 def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""

@@ -11,6 +11,7 @@ from advisor.report.answer_text import (
     flowchart_lines,
     headline_lines,
     options_table,
+    other_ways_lines,
     outlook_lines,
     passed_over_lines,
     skipped_lines,
@@ -90,7 +91,7 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
     yield _cards_block(report, style)
     yield bars(report, answer, style)
     yield evidence_lines(report, answer, style) if verbose else []
-    yield options_table(report, answer, style)
+    yield [*options_table(report, answer, style), *other_ways_lines(answer, style)]
     yield [*flowchart_lines(answer.rungs, answer, style), *passed_over_lines(answer, style)]
     if chosen is not None:
         yield step_lines(chosen, style, verbose=verbose)

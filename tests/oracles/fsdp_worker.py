@@ -58,6 +58,8 @@ class Live(TorchDispatchMode):
         self.peak = self.layers_peak = 0
         self.sizes: list[int] = []
         self.groups: list[Any] = []
+        self.follows_layers = False
+        """Whether what is gathered of layers is looked at, too, which takes most of the time."""
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = operation(*args, **(kwargs or {}))
@@ -71,15 +73,18 @@ class Live(TorchDispatchMode):
         self.made = {address: self.made[address] for address in there}
         self.sizes = [storage.nbytes() for storage in there.values()]
         self.peak = max(self.peak, sum(self.sizes))
-        self.layers_peak = max(self.layers_peak, self.gathered(self.groups[1:]))
+        if self.follows_layers:
+            self.layers_peak = max(self.layers_peak, self.gathered(self.groups[1:]))
 
     def gathered(self, groups: list[Any]) -> int:
         """Whole parameters of FSDP2's groups, of which the root's is the first, and what they are copied from."""
-        whole = [[parameter.all_gather_outputs for parameter in group.fsdp_params] for group in groups]
+        whole = [one for group in groups for parameter in group.fsdp_params for one in parameter.all_gather_outputs]
         results = [group._all_gather_result for group in groups]
         kept = [getattr(group.comm_ctx, "all_gather_state", None) for group in groups]
         results += [state and state.all_gather_result for state in kept]
-        return bytes_of(whole, [result and result.all_gather_output for result in results])
+        whole += [result.all_gather_output for result in results if result]
+        found = [tensor.untyped_storage() for tensor in whole if tensor is not None]
+        return sum({storage._cdata: storage.nbytes() for storage in found}.values())
 
     def restart(self) -> None:
         self.peak = self.layers_peak = 0
@@ -208,8 +213,10 @@ def step(model: Any, adam: Any, case: dict[str, Any], live: Live) -> dict[str, A
             with torch.autocast("cpu", HALF):
                 loss = model(input_ids=tokens, labels=tokens).loss
             answer["forward"] = max(answer["forward"], live.peak)
+            live.follows_layers = True
             live.restart()
             loss.backward()
+            live.follows_layers = False
             answer["like layer inputs"] = live.sizes.count(TOKENS * model.config.hidden_size * HALF.itemsize)
             answer["backward"] = max(answer["backward"], live.peak)
             answer["gathered layers"] = live.layers_peak
