@@ -1,10 +1,11 @@
 """Real runs of several processes: launched, waited for, and what each rank measured."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -34,33 +35,16 @@ def trained_by(worker: str, world: int, folder: Path, cases: Iterable[Mapping[st
     own.mkdir()
     (own / "cases.json").write_text(json.dumps(list(cases)))
     (own / "config.json").write_text((folder / "config.json").read_text())
-    logs = [own / f"{rank}.log" for rank in range(world)]
-    command = ["-m", f"{__package__}.{worker}", str(own), str(own / "meeting")]
-    processes = [launched(command, rank, world, log) for rank, log in enumerate(logs)]
-    wait(processes)
-    assert not any(process.returncode for process in processes), "\n".join(log.read_text()[-3000:] for log in logs)
+    command = [sys.executable, "-m", f"{__package__}.forked", worker, str(world), str(own), str(own / "meeting")]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as process:
+        try:
+            process.wait(60 * MINUTES)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    logs = [log for log in (own / f"{rank}.log" for rank in range(world)) if log.exists()]
+    assert not process.returncode, "\n".join(log.read_text()[-3000:] for log in logs)
     return [json.loads((own / f"{rank}.json").read_text()) for rank in range(world)]
-
-
-def launched(arguments: list[str], rank: int, world: int, log: Path) -> "subprocess.Popen[bytes]":
-    environment = os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)}
-    with log.open("w") as stream:
-        command = [sys.executable, *arguments]
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stream, stderr=stream)
-
-
-def wait(processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Until all have ended or one has failed, for which the others would wait in vain."""
-    deadline = time.monotonic() + 60 * MINUTES
-    try:
-        while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
-            if any(process.poll() for process in processes):
-                break
-            time.sleep(0.1)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def each(cases: Iterable[Case]) -> pytest.MarkDecorator:
