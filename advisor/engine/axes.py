@@ -1,6 +1,6 @@
 """The axes of the search: what a run can be changed in, and the ways there are in each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.engine.points import BATCH, Moves, Walk, at_batch
 
@@ -78,6 +78,12 @@ EXPERTS = "quantize-moe-experts"
 GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, CONTEXT, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
 COME_ALONG = frozenset(rule for way in (*AT_ONCE, BUCKETS, LAYERS) for rule in way)
 """What is tried with every point that it applies to."""
+REBUILDS = frozenset(
+    rule for ways in (METHOD, SHARDING, CONTEXT, OFFLOAD, CHECKPOINTED) for way in ways for rule in way if rule != BACK
+)
+"""What changes the engine, where things lie, or what is computed again."""
+SMALL, REBUILD = 2, 3
+"""What an edit weighs: two of them are more than one that rebuilds, but room is worth a small one alone."""
 KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *LAYERS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 
@@ -163,6 +169,14 @@ def without_batch(moves: Moves) -> Moves:
     return tuple(move for move in moves if move[0] not in BATCH)
 
 
-def edits_of(moves: Moves) -> int:
-    """How many edits an end needs at least: what only comes along is left out where the end does without."""
-    return sum(move[0] not in COME_ALONG for move in moves)
+def weight_of(moves: Moves) -> int:
+    """What the edits weigh that an end needs at least, in halves of a small one; what rebuilds the run weighs more.
+
+    What only comes along is left out where the end does without.
+    """
+    return weight_of_rules(rule for rule, _ in moves if rule not in COME_ALONG)
+
+
+def weight_of_rules(rules: Iterable[str]) -> int:
+    """What edits weigh by their rules."""
+    return sum(REBUILD if rule in REBUILDS else SMALL for rule in rules)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import islice, takewhile
 
-from advisor.engine.axes import edits_of, families, without_batch
+from advisor.engine.axes import SMALL, families, weight_of_rules, without_batch
 from advisor.engine.bases import End, Search
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Moves, Walk
@@ -54,17 +54,17 @@ def _as_fast(search: Search, walk: Walk, candidates: Sequence[Moves], seconds: f
 def _fewest_edits(
     search: Search, walk: Walk, candidates: Sequence[Moves], seconds: float, most: float = float("inf")
 ) -> Plan | None:
-    """The plan of fewest edits, at most so many, among those that take about so long; none at the limit of the card."""
+    """The plan of fewest edits, at most so many, among those that take about so long."""
     best: tuple[tuple[int, int, bool, float], Plan] | None = None
     for point in islice(no_slower(walk, candidates, EQUAL * seconds) if seconds else (), MOST_ENDS):
-        edits, little = edits_of(point.moves), point.has_little_room
-        is_worse = best is not None and best[0][:3] <= (point.changes, edits + little, little)
-        if edits > most or is_worse or point.is_at_the_limit:
+        little = point.has_little_room
+        if best is not None and best[0][:3] <= (point.changes, point.weight, little):
             break
         goal = Goal("fits", seconds=max(seconds, point.seconds), with_room=not little)
         plan = plan_to(search, walk, point.moves, goal)
         if plan is not None and len(plan.steps) <= most:
-            worth = (point.changes, len(plan.steps) + little, little, plan.end.seconds or 0.0)
+            weight = weight_of_rules(plan.names) + SMALL * little
+            worth = (point.changes, weight, little, plan.end.seconds or 0.0)
             best = (worth, plan) if best is None or worth < best[0] else best
     return None if best is None else best[1]
 

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from itertools import count
 from math import floor, log
 
-from advisor.engine.axes import OFFLOADED, edits_of, leaves, leaves_from_least, without_batch
+from advisor.engine.axes import OFFLOADED, SMALL, leaves, leaves_from_least, weight_of, without_batch
 from advisor.engine.bar import BAR, REGROUPING
 from advisor.engine.points import Move, Moves, Walk, at_batch
 from advisor.engine.states import State
@@ -59,7 +59,7 @@ SAVING = frozenset(
 LOW_RATE = 1e-4
 """Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
 
-Order = tuple[int, bool, int, bool, int, int, int]
+Order = tuple[int, int, bool, int, int, int]
 
 
 @record(eq=False)
@@ -84,13 +84,14 @@ class Point:
         return self.has_little_room and estimate.needed.high > LIMIT * estimate.usable
 
     def order(self, least: float) -> Order:
-        """Among points that are fast enough: the same training comes first, then fewer edits, then time.
-
-        Room is worth an edit; what is at the limit comes last.
-        """
+        """Among points that are fast enough: the same training comes first, then fewer edits, then room, then time."""
         state, slower = self.state, floor(log(self.seconds / least) / log(ALIKE))
-        edits, little = edits_of(self.moves), self.has_little_room
-        return self.changes, self.is_at_the_limit, edits + little, little, slower, state.host_peak, state.needed
+        return self.changes, self.weight, self.has_little_room, slower, state.host_peak, state.needed
+
+    @property
+    def weight(self) -> int:
+        """What its edits weigh; room is worth a small one."""
+        return weight_of(self.moves) + SMALL * self.has_little_room
 
 
 def seconds_of(state: State, moves: Moves) -> float:
@@ -193,7 +194,7 @@ def _by_edits(
     waiting: list[tuple[Order, int, Point]] = []
     turn = count()
     for (changes, edits), moves in sorted((_fewest(walk, moves), moves) for moves in near):
-        while waiting and waiting[0][0] < (changes, False, edits):
+        while waiting and waiting[0][0] < (changes, edits):
             yield heappop(waiting)[-1]
         for point in ends_of(moves):
             heappush(waiting, (point.order(least), next(turn), point))
@@ -212,10 +213,10 @@ def _least(walk: Walk, bounds: Iterable[tuple[float, Moves]], below: float, *, w
 
 
 def _fewest(walk: Walk, moves: Moves) -> tuple[int, int]:
-    """Below what no point of a leaf comes: its changes of what is trained, and its edits without the batch."""
+    """Below what no point of a leaf comes: its changes of what is trained, and the weight of its other edits."""
     reached = walk.judged(moves)
     assert reached is not None, "a leaf leads somewhere"
-    return reached.changes, edits_of(without_batch(moves))
+    return reached.changes, weight_of(without_batch(moves))
 
 
 def _ends_of(

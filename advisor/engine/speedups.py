@@ -10,6 +10,7 @@ from advisor.engine.rule import Rule
 from advisor.engine.search import fastest
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
+from advisor.run import Run
 
 GAIN = 0.95
 """A sequence that leaves more of the time than this is not worth an edit."""
@@ -31,6 +32,8 @@ ORDER = (
     "larger-micro-batch",
 )
 """The rules that a sequence is made of, in the order in which it is told."""
+FOR_FULL_ROWS = frozenset({"smaller-micro-batch"})
+"""What is slower where rows are short."""
 BETWEEN_NODES = frozenset({"activation-offloading"})
 """Those that make room for what spares the network between nodes, and are tried where there is one."""
 
@@ -42,6 +45,7 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
     """
     hardware = start.run.hardware
     left_out = BETWEEN_NODES if hardware is None or hardware.nodes == 1 else frozenset[str]()
+    left_out |= frozenset() if rows_are_full(start.run) else FOR_FULL_ROWS
     chosen = {name: rules[name] for name in ORDER if name in rules and name not in left_out}
     if start.seconds is None or start.shown_seconds is None or not chosen:
         return ()
@@ -54,6 +58,11 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
         if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
             return steps
     return ()
+
+
+def rows_are_full(run: Run) -> bool:
+    """Whether a micro batch of one row fills it: rows that are neither packed nor padded may be short."""
+    return run.sample_packing or run.pads_to_sequence_len
 
 
 def offers(start: State, rules: Iterable[Rule]) -> list[Step]:

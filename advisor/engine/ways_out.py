@@ -12,7 +12,7 @@ from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.lint import lint_findings
 from advisor.engine.options import Options, fit_rules, planner, room_rules
 from advisor.engine.plan_findings import step_edits, step_findings
-from advisor.engine.speedups import GAIN
+from advisor.engine.speedups import GAIN, rows_are_full
 from advisor.engine.states import Plan, State, Step
 from advisor.hardware import Hardware
 from advisor.memory.ledger import Estimate
@@ -47,7 +47,7 @@ class Asked:
 def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
     """The options of a run, as far as it needs one: A and B where it does not do, F where it then fits, then C."""
     if asked.report.verdict == "fits" and not stops:
-        return _faster_option(asked, seconds_of(asked.run)) if asked.report.room is not None else []
+        return _faster_option(asked, asked.run) if asked.report.room is not None else []
     if not stops and (asked.report.verdict not in PLANNED or not _is_wanted(asked)):
         return []
     if not asked.options.plans:
@@ -57,7 +57,7 @@ def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
     if (other.files if other else {}) != (same.files if same else {}) and not _is_no_other(other, ways[0]):
         ways.append(_option(asked, other, "B", stops))
     if ways[0].fits and (asked.report.room is not None or asked.report.verdict != "fits"):
-        ways += _faster_option(asked, ways[0].seconds)
+        ways += _faster_option(asked, same.of.run if same is not None else asked.run)
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
@@ -95,14 +95,16 @@ def _is_wanted(asked: Asked) -> bool:
     return asked.options.wants(rule)
 
 
-def _faster_option(asked: Asked, before: float | None) -> list[Option]:
-    """F, where the room that is left is good for something: a twentieth off the seconds ``before``."""
+def _faster_option(asked: Asked, before: Run) -> list[Option]:
+    """F, where the room that is left is good for something: a twentieth off the time of the run ``before``."""
     if not asked.options.speed:
         return []
     made = _made(asked, unsafe=False, faster=True)
     found = _option(asked, made, "F", ())
-    is_faster = before is not None and found.seconds is not None and found.seconds <= GAIN * before
-    return [found] if found.steps and is_faster else []
+    old, new = seconds_of(before), found.seconds
+    is_faster = old is not None and new is not None and new <= GAIN * old
+    gambles = made is not None and not rows_are_full(before) and made.of.run.micro_batch_size < before.micro_batch_size
+    return [found] if found.steps and is_faster and not gambles else []
 
 
 def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence[Finding]) -> Option:

@@ -22,7 +22,7 @@ from advisor.memory.ledger import Range
 from advisor.record import replace
 from tests.conftest import opened
 
-FASTER: Moves = (("fused-loss", 0), ("zero-2", 0))
+FASTER: Moves = (("efficient-loading", 0), ("fused-loss", 0))
 SHORTER: Moves = (("fused-loss", 0),)
 
 
@@ -31,7 +31,7 @@ def state(seconds: float | None = 100, needed: int = 50, verdict: str = "fits", 
     estimate = SimpleNamespace(
         verdict=verdict, needed=Range(needed, high), usable=100, uncounted=(), has_little_room=high > 95
     )
-    run = SimpleNamespace(micro_batch_size=1, hardware=None, adapter=None, config={})
+    run = SimpleNamespace(micro_batch_size=1, hardware=None, adapter=None, config={}, sample_packing=True)
     return SimpleNamespace(
         seconds=seconds,
         shown_seconds=None,
@@ -92,18 +92,31 @@ def test_among_ends_as_fast_as_written_the_fewest_edits_come_first_however_fast_
 
 
 def test_of_as_many_edits_the_fastest_comes_first():
-    other: Moves = (("zero-3", 0),)
+    other: Moves = (("efficient-loading", 0),)
     assert quick({other: state(60), SHORTER: state(90)}) == [other, SHORTER]
 
 
-@pytest.mark.parametrize(("high", "edits", "roomier"), [(95, 2, False), (96, 2, True), (96, 3, False), (99, 3, True)])
-def test_room_is_worth_an_edit_and_the_last_of_the_card_any_number(high: int, edits: int, roomier: bool):
-    more: Moves = (("fused-loss", 0), ("zero-2", 0), ("gradient-checkpointing", 0))[:edits]
-    assert quick({SHORTER: state(90, high=high), more: state(100)})[0] == (more if roomier else SHORTER)
+@pytest.mark.parametrize(
+    ("high", "more", "roomier"),
+    [
+        (95, "efficient-loading", False),
+        (96, "efficient-loading", True),
+        (96, "zero-2", False),
+        (99, "zero-2", False),
+    ],
+)
+def test_room_is_worth_a_small_edit_and_none_that_rebuilds_the_run(high: int, more: str, roomier: bool):
+    longer: Moves = (*SHORTER, (more, 0))
+    assert quick({SHORTER: state(90, high=high), longer: state(100)})[0] == (longer if roomier else SHORTER)
+
+
+def test_an_edit_that_rebuilds_the_run_is_less_than_two_small_ones_and_more_than_one():
+    ends: list[Moves] = [SHORTER, (("zero-3", 0),), (("fused-loss", 0), ("efficient-loading", 0))]
+    assert quick({moves: state(100) for moves in reversed(ends)}) == ends
 
 
 def test_what_only_comes_along_is_no_edit_yet():
-    along: Moves = (("smaller-eval-batch", 0), ("right-sized-buckets", 0), ("zero-3", 0))
+    along: Moves = (("smaller-eval-batch", 0), ("right-sized-buckets", 0), ("efficient-loading", 0))
     assert quick({along: state(60), SHORTER: state(90)})[0] == along
 
 
