@@ -182,6 +182,8 @@ class Answer:
     """What makes room where the run, or the option to take, fits with little; where that is asked for."""
     network: str = ""
     """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
+    padding: str = ""
+    """That short rows take the time of full ones, where they are padded to that; where that is asked for."""
 
     @property
     def recommended(self) -> Option | None:

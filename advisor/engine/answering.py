@@ -17,13 +17,17 @@ from advisor.record import replace
 from advisor.run import Run
 from advisor.util import as_typed
 
+PADS = "pads-every-row"
+
 
 def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
     """The report with its answer, where that is shown."""
     if not options.answers or opened.run.is_json_alone:
         return report
     answer = answer_of(opened, options, report)
-    return replace(report, answer=_with_outlook(opened.run, options, answer) if options.outlook else answer)
+    if options.outlook:
+        answer = _with_padding(report, _with_outlook(opened.run, options, answer))
+    return replace(report, answer=answer)
 
 
 def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
@@ -70,6 +74,12 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     )
     more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
     return replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
+
+
+def _with_padding(report: Report, answer: Answer) -> Answer:
+    """The same with what rows take that are padded, where that is found and not ignored."""
+    rows = next((each for each in report.findings if each.rule == PADS), None)
+    return answer if rows is None else replace(answer, padding=f"{rows.message}.")
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:

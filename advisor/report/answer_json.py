@@ -19,6 +19,7 @@ def answer(value: Answer) -> dict[str, Any]:
         "room": _room(value.room) if value.room is not None else None,
         "more_room": value.more_room,
         "network": value.network,
+        "padding": value.padding,
         "options": [_option(each) for each in value.options if each.letter != "C"],
         "not_taken": [_not_taken(each) for each in value.not_taken],
     }

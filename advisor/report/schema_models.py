@@ -345,6 +345,8 @@ class Answer(Model):
     """What makes room for the same training, where a run fits with little; empty elsewhere."""
     network: str = ""
     """Where the links take most of a step: how much, and what helps; empty elsewhere."""
+    padding: str = ""
+    """Where short rows are padded to full ones: what that takes, and what to set; empty elsewhere."""
     options: list[Option]
     not_taken: list[NotTaken]
 

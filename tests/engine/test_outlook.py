@@ -160,3 +160,22 @@ def test_expert_parallelism_is_named_for_adapters_where_deep_ep_may_run(make_run
 def test_experts_are_divided_into_equal_numbers(make_run, name, size, divides):
     model = make_run(SPREAD.replace("30B-A3B", name), "8x h100-80gb").model
     assert model is not None and divides_experts(model, size) == divides
+
+
+@pytest.mark.parametrize(
+    ("line", "is_said"),
+    [
+        ("pad_to_sequence_len: true", True),
+        ("pad_to_sequence_len: true  # advisor: ignore[pads-every-row]", False),
+        ("", False),
+    ],
+)
+def test_rows_that_are_padded_to_the_full_length_are_named_with_the_remedy(tmp_path, monkeypatch, line, is_said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL.replace("sample_packing: true", line))
+    call = ["check", "--isolated", "--gpus", "1x h200", "run.yaml"]
+    said = " ".join(CliRunner().invoke(main, call).output.split())
+    words = "a row of any length takes the time of 4,096 tokens; set it to `false` unless most rows are that long."
+    assert (words in said) == is_said
+    found = json.loads(CliRunner().invoke(main, [*call, "--output-format", "json"]).output)
+    assert bool(found["runs"][0]["answer"]["padding"]) == is_said
