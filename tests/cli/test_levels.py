@@ -66,7 +66,7 @@ def test_fix_says_before_and_after_what_it_made_and_how_to_undo_it(tmp_path: Pat
     monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q"], check=True)
     output = CliRunner().invoke(main, ["check", "--isolated", "--fix", "run.yaml"]).output
-    assert output.startswith("Fixed run.yaml: 6 edits, 349.5 -> ")
+    assert output.startswith("Fixed run.yaml: 5 edits, 349.5 -> ")
     assert "\ncreated: run.zero-3.json\n" in output
     assert "to undo, if it was committed: git checkout -- run.yaml && rm run.zero-3.json" in output
     assert "\nFits" in output
