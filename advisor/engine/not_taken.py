@@ -34,9 +34,17 @@ def _without_masters(asked: Asked, chosen: Option) -> Iterator[NotTaken]:
     if "fsdp-2" in plan.names and plan.verdict == "fits":
         why = "its weights have no fp32 masters, so small updates are lost"
         if plan.end.run.has_masters:
-            is_faster = MUCH_FASTER * (plan.end.shown_seconds or 0.0) < (chosen.seconds or 0.0)
-            why = "DeepSpeed needs fewer edits" if is_faster else "DeepSpeed comes first unless it takes 15 % longer"
+            why = _why_first(len(plan.steps), plan.end.shown_seconds, chosen)
         yield _way("FSDP2 in place of DeepSpeed", plan, f"{why}; `--flowchart pytorch` prefers it")
+
+
+def _why_first(edits: int, seconds: float | None, chosen: Option) -> str:
+    """Why DeepSpeed comes before FSDP2, which takes so many edits and seconds."""
+    own = sum(step.memory is not None for step in chosen.steps)
+    is_faster = MUCH_FASTER * (seconds or 0.0) < (chosen.seconds or 0.0)
+    if is_faster and own < edits:
+        return f"DeepSpeed takes {own}"
+    return "DeepSpeed comes first" if is_faster else "DeepSpeed comes first unless it takes 15 % longer"
 
 
 def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:

@@ -13,6 +13,8 @@ def finds(run: Run) -> Iterator[Hit]:
     chat = chat_of(run.model.model_type, run.base_model) if run.model is not None else None
     if chat is None or not chat.certain or run.rl is not None or run.classifier is not None or not trains_on_chats(run):
         return
+    if run.config.get("processor_type") and not run.sample_packing:
+        return  # turns with images are masked by their own markers, the end among what is trained
     template = run.config.get("chat_template") or "tokenizer_default"
     usual = chat.base_template if chat.is_base(run.base_model) else chat.template
     if template != usual and end_of(str(template)) != chat.end:
@@ -60,7 +62,8 @@ rule = Rule(
     """,
     cost="The model learns to stop.",
     source=(
-        "axolotl/prompt_strategies/chat_template.py:339-347,378-391@0.19.0; advisor/learning/chat.json; "
+        "axolotl/prompt_strategies/chat_template.py:339-347,378-391@0.19.0; "
+        "axolotl/core/builders/causal.py:520-536@0.19.0; advisor/learning/chat.json; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/3754"
     ),
     examples=(
@@ -85,6 +88,8 @@ rule = Rule(
         but("rl: dpo"),
         but("reward_model: true"),
         but("tokenizer_config: ./my-tokenizer"),
+        but("processor_type: AutoProcessor"),
+        but("processor_type: AutoProcessor", "sample_packing: true", fires=True),
         but("datasets:\n  - path: someone/texts\n    type: completion"),
         but("datasets:\n  - path: someone/chats\n    type: chat_template\n    chat_template: chatml"),
         without("datasets"),
