@@ -8,8 +8,11 @@ from advisor.util import divisors
 def edits(run: Run) -> list[RunEdits]:
     """Every divisor below the present size, largest first, with accumulation raised to match.
 
-    KTO takes two rows at least (trl/trainer/kto_trainer.py:806@1.9.0).
+    KTO takes two rows at least (trl/trainer/kto_trainer.py:806@1.9.0); what loses the gradients of earlier micro-steps
+    must not accumulate.
     """
+    if run.offloads_fsdp1 and run.sync_each_batch:
+        return []
     size, steps = run.micro_batch_size, run.gradient_accumulation_steps
     least = 2 if run.rl == "kto" else 1
     smaller = [n for n in reversed(divisors(size)[:-1]) if n >= least]
@@ -21,7 +24,7 @@ rule = Rule(
     stage="fit",
     title="Use a smaller micro batch, keep the global batch",
     label=batches,
-    when=lambda run: bool(edits(run)) and not (run.offloads_fsdp1 and run.sync_each_batch),
+    when=lambda run: bool(edits(run)),
     edits=edits,
     why="""
         Activations and logits grow with the rows that are in flight. Accumulating over more, smaller micro batches
@@ -72,10 +75,33 @@ rule = Rule(
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "micro_batch_size: 4",
+            "gradient_accumulation_steps: 2",
+            "sequence_len: 4096",
             "fsdp_version: 1",
             "fsdp_config: {offload_params: true}",
             "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
             gpus="2x rtx-4090",
+        ),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "micro_batch_size: 4",
+            "gradient_accumulation_steps: 2",
+            "sequence_len: 4096",
+            "fsdp_version: 1",
+            "fsdp_config: {offload_params: true}",
+            gpus="2x rtx-4090",
+            fires=True,
+        ),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "micro_batch_size: 4",
+            "gradient_accumulation_steps: 2",
+            "sequence_len: 4096",
+            "fsdp_version: 1",
+            "fsdp_config: {offload_params: false}",
+            "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
+            gpus="2x rtx-4090",
+            fires=True,
         ),
     ),
 )
