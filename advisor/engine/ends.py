@@ -62,7 +62,7 @@ def _fewest_edits(
             break
         goal = Goal("fits", seconds=max(seconds, point.seconds), with_room=not little)
         plan = plan_to(search, walk, point.moves, goal)
-        if plan is not None and len(plan.steps) <= most:
+        if plan is not None and len(plan.steps) <= most and (plan.end.seconds or 0.0) <= EQUAL * seconds:
             weight = weight_of_rules(plan.names) + SMALL * little
             worth = (point.changes, weight, little, plan.end.seconds or 0.0)
             best = (worth, plan) if best is None or worth < best[0] else best

@@ -168,6 +168,8 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return hint
     if facts.stops:
         return corrections(list(map(stop_of, facts.stops)), options)
+    if facts.report.verdict == "fits" and not options and not _warnings_in(facts.report):
+        return "Nothing needs to change."
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate
@@ -264,14 +266,14 @@ def end_words(end: Estimate, now: Estimate | None = None) -> str:
 
 
 def _faster(option: Option, facts: Facts) -> str:
-    """``1 edit takes 24% off the time, same training, 30.1 GiB; 8 more only rename keys``."""
+    """``1 edit takes 24% off the time, same training; it then needs 30.1 GiB; 8 more only rename keys``."""
     tidy = [step for step in option.steps if step.tidies]
     count = option.changes - len(tidy)
     does = f"{counted(count, 'edit')} take{'s' if count == 1 else ''}"
     before, after = facts.pace.seconds, option.seconds
     assert before is not None, "what is faster has a time"
     assert after is not None, "both have"
-    end = f", {end_words(option.end, facts.report.estimate)}" if option.end is not None else ""
+    end = f"; it then needs {end_words(option.end, facts.report.estimate)}" if option.end is not None else ""
     return f"{does} {1 - after / before:.0%} off the time, same training{end}{_more(tidy)}"
 
 

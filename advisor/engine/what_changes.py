@@ -23,7 +23,7 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
     """What next to the same training is so much faster, by its command.
 
     ``--fix --unsafe-fixes is 6.2 times as fast, with other training: LoRA``; ``--fix --faster is 3.1 times as fast,
-    same training, 45.0 GiB`` where the repaired run has room for that.
+    same training, and needs 45.0 GiB`` where the repaired run has room for that.
     """
     if chosen.letter != "A" or not chosen.seconds:
         return ""
@@ -33,7 +33,7 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
             continue
         said, end = f"{option.flags} is {times:.1f} times as fast", option.end
         if option.letter == "F" and end is not None:
-            return f"{said}, same training, {number(end.needed.high)} GiB"
+            return f"{said}, same training, and needs {number(end.needed.high)} GiB"
         return f"{said}, with other training: {_named(option)}"
     return ""
 

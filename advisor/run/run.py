@@ -411,10 +411,11 @@ class Run:
     def has_masters(self) -> bool:
         """Whether what is trained is kept in fp32.
 
-        DeepSpeed keeps masters in fp32 unless its JSON says otherwise, plain axolotl and FSDP2 have none. Adapters are
-        in fp32 themselves.
+        DeepSpeed keeps masters in fp32 unless its JSON says otherwise, plain axolotl and its FSDP2 have none. Adapters
+        are in fp32 themselves, and so are the shards of FSDP1 (accelerate/accelerator.py:1980-2020@1.13.0).
         """
-        own = self.precision == "fp32" or (self.lora is not None and self.lora.fp32)
+        shards = self.fsdp is not None and self.fsdp_upcasts
+        own = self.precision == "fp32" or shards or (self.lora is not None and self.lora.fp32)
         return own or (self.zero is not None and self.zero.master_bytes == 4)
 
     @property

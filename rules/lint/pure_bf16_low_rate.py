@@ -59,6 +59,8 @@ rule = Rule(
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
         but("fp16: true", "bf16: false"),
         but("optimizer: adafactor"),
+        but("fsdp_version: 1", "fsdp_config: {reshard_after_forward: true}", gpus="2x a100-80gb"),
+        but("fsdp_version: 2", "fsdp_config: {reshard_after_forward: true}", gpus="2x a100-80gb", fires=True),
         but(
             "deepspeed: ds.json",
             gpus="8x a100-80gb",

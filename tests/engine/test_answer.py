@@ -383,7 +383,7 @@ def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
     steps = option(answer, "F").steps
     assert [step.tidies for step in steps] == sorted(step.tidies for step in steps) and steps[-1].tidies
     assert (
-        re.search(r"% off the time, same training, [\d.]+ GiB; ", answer.action)
+        re.search(r"% off the time, same training; it then needs [\d.]+ GiB; ", answer.action)
         and " more only rename" in answer.action
     )
     assert option(answer, "F").changes == len(steps)

@@ -132,7 +132,7 @@ def test_the_screen_says_where_the_room_leads(tmp_path: Path):
     file = tmp_path / "run.yaml"
     file.write_text(LORA, encoding="utf-8")
     output = check(file, "--gpus", "1x a100-80gb").output
-    said = r"1 edit takes 30% off the time, same training, [\d.]+ GiB: add --fix --faster"
+    said = r"1 edit takes 30% off the time, same training; it then needs [\d.]+ GiB: add --fix --faster"
     assert re.search(said, " ".join(output.split()))
 
 
