@@ -170,10 +170,7 @@ def without_batch(moves: Moves) -> Moves:
 
 
 def weight_of(moves: Moves) -> int:
-    """What the edits weigh that an end needs at least, in halves of a small one; what rebuilds the run weighs more.
-
-    What only comes along is left out where the end does without.
-    """
+    """What the edits weigh that an end needs at least: what only comes along is left out where the end does without."""
     return weight_of_rules(rule for rule, _ in moves if rule not in COME_ALONG)
 
 
