@@ -42,11 +42,12 @@ def _as_fast(search: Search, walk: Walk, candidates: Sequence[Moves], seconds: f
 
     A repair is not there to make a run faster: that is a choice of its own. Another engine must be faster all the same.
     """
-    usual = [moves for moves in candidates if WEIGHTS.keys().isdisjoint(rule for rule, _ in moves)]
+    usual, others = list[Moves](), list[Moves]()
+    for moves in candidates:
+        (usual if WEIGHTS.keys().isdisjoint(rule for rule, _ in moves) else others).append(moves)
     found = _fewest_edits(search, walk, usual, seconds)
     if found is None:
-        return _fewest_edits(search, walk, candidates, seconds)
-    others = [moves for moves in candidates if not WEIGHTS.keys().isdisjoint(rule for rule, _ in moves)]
+        return _fewest_edits(search, walk, others, seconds)
     least = min(seconds, (found.end.seconds or 0.0) / EQUAL**2)
     return _fewest_edits(search, walk, others, least, len(found.steps)) or found
 

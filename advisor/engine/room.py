@@ -11,7 +11,7 @@ from advisor.engine.max_value import MaxValue, outcome, searched
 from advisor.engine.pace import SAME_TIME
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
-from advisor.engine.search import LIMIT
+from advisor.engine.search import is_at_the_limit
 from advisor.engine.states import State
 from advisor.engine.steps import added_errors, alternatives, host_suffices, run_after
 from advisor.memory import Estimate
@@ -22,7 +22,7 @@ from advisor.util import number
 KEY = "micro_batch_size"
 MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "flash-attention")
 """Rules that cost a run nothing."""
-BATCH = "smaller-micro-batch"
+SMALLER_BATCH = "smaller-micro-batch"
 NOT_SLOWER = 1.01
 WORTH = 0.02
 """Of the card: less room is not worth a sentence."""
@@ -51,12 +51,13 @@ def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -
     before = State(run)
     if not before.estimate.has_little_room:
         return ""
-    for rule in (rules[name] for name in (*MAKES_ROOM, BATCH) if name in rules):
+    for rule in (rules[name] for name in (*MAKES_ROOM, SMALLER_BATCH) if name in rules):
+        is_free = rule.id != SMALLER_BATCH
         for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
             made = run_after(run, edits, rule)
             after = State(made) if made is not None and not rule.requires(run, made) else None
-            if after is not None and _is_better(before, after, SLOWER if rule.id == BATCH else NOT_SLOWER):
-                cost = _time_a_token(before, after) if rule.id == BATCH else ""
+            if after is not None and _is_better(before, after, NOT_SLOWER if is_free else SLOWER):
+                cost = "" if is_free else _time_a_token(before, after)
                 return f"{lead} with {rule.named(run, after.run)}, same training{cost}: {_filled(after)}."
     return ""
 
@@ -76,7 +77,7 @@ def _is_better(before: State, after: State, slower: float) -> bool:
 def _has_more_room(before: Estimate, after: Estimate) -> bool:
     """Whether more than a little is left; of what was at the limit, whether it is no longer there."""
     filled, least = after.needed.high / after.usable, before.needed.high / before.usable - WORTH
-    return not after.has_little_room or (before.needed.high > LIMIT * before.usable and filled <= least)
+    return not after.has_little_room or (is_at_the_limit(before) and filled <= least)
 
 
 def with_micro_batch(run: Run, size: int) -> Run:

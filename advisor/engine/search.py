@@ -80,8 +80,7 @@ class Point:
     @property
     def is_at_the_limit(self) -> bool:
         """Whether it fits and hardly anything of the card is left."""
-        estimate = self.state.estimate
-        return self.has_little_room and estimate.needed.high > LIMIT * estimate.usable
+        return is_at_the_limit(self.state.estimate)
 
     def order(self, least: float) -> Order:
         """Among points that are fast enough: the same training comes first, then fewer edits, then room, then time."""
@@ -92,6 +91,11 @@ class Point:
     def weight(self) -> int:
         """What its edits weigh; room is worth a small one."""
         return weight_of(self.moves) + SMALL * self.has_little_room
+
+
+def is_at_the_limit(estimate: Estimate) -> bool:
+    """Whether a run fits and hardly anything of the card is left."""
+    return estimate.has_little_room and estimate.needed.high > LIMIT * estimate.usable
 
 
 def seconds_of(state: State, moves: Moves) -> float:

@@ -117,29 +117,15 @@ rule = Rule(
             "base_model: Qwen/Qwen2.5-7B",
             "fsdp_version: 1",
             "fsdp_config: {offload_params: false}",
-            "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
-            gpus="2x rtx-4090",
-        ),
-        only(
-            "base_model: Qwen/Qwen2.5-7B",
-            "fsdp_version: 1",
-            "fsdp_config: {offload_params: false}",
             gpus="2x rtx-4090",
             fires=True,
         ),
-        only(
-            "base_model: Qwen/Qwen2.5-7B",
-            "fsdp_version: 2",
-            "fsdp_config: {offload_params: false}",
+        but("accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}"),
+        but(
             "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
-            gpus="2x rtx-4090",
+            "fsdp_version: 2",
             fires=True,
         ),
-        only(
-            "base_model: Qwen/Qwen2.5-7B",
-            "fsdp_version: 2",
-            "fsdp_config: {offload_params: true}",
-            gpus="2x rtx-4090",
-        ),
+        but("fsdp_version: 2", "fsdp_config: {offload_params: true}"),
     ),
 )

@@ -1,6 +1,6 @@
 """Fewer rows at once, as many per optimizer step."""
 
-from advisor import Example, Rule, Run, RunEdits, only
+from advisor import Example, Rule, Run, RunEdits, but, only
 from advisor.engine.labels import batches
 from advisor.util import divisors
 
@@ -79,28 +79,13 @@ rule = Rule(
             "sequence_len: 4096",
             "fsdp_version: 1",
             "fsdp_config: {offload_params: true}",
-            "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
-            gpus="2x rtx-4090",
-        ),
-        only(
-            "base_model: meta-llama/Llama-3.1-8B",
-            "micro_batch_size: 4",
-            "gradient_accumulation_steps: 2",
-            "sequence_len: 4096",
-            "fsdp_version: 1",
-            "fsdp_config: {offload_params: true}",
             gpus="2x rtx-4090",
             fires=True,
         ),
-        only(
-            "base_model: meta-llama/Llama-3.1-8B",
-            "micro_batch_size: 4",
-            "gradient_accumulation_steps: 2",
-            "sequence_len: 4096",
-            "fsdp_version: 1",
-            "fsdp_config: {offload_params: false}",
+        but("accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}"),
+        but(
             "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}",
-            gpus="2x rtx-4090",
+            "fsdp_config: {offload_params: false}",
             fires=True,
         ),
     ),
