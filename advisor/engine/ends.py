@@ -6,9 +6,10 @@ from itertools import islice, takewhile
 
 from advisor.engine.axes import SMALL, families, weight_of_rules, without_batch
 from advisor.engine.bases import End, Search
+from advisor.engine.leanest import leanest
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Moves, Walk
-from advisor.engine.search import EQUAL, ROOM, WEIGHTS, Point, fastest, leanest, no_slower, points, usable_of
+from advisor.engine.search import EQUAL, ROOM, WEIGHTS, Point, fastest, no_slower, points, usable_of
 from advisor.engine.states import Plan
 
 MOST_ENDS = 24

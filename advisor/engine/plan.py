@@ -6,6 +6,7 @@ from functools import partial
 from advisor.engine.axes import HALF, LENGTH
 from advisor.engine.bases import End, Search, Tier, search_from, smallest_first
 from advisor.engine.ends import end_in, plan_to
+from advisor.engine.leanest import leanest
 from advisor.engine.plan_steps import Goal
 from advisor.engine.points import Move, Moves, Paths, Walk, with_rules
 from advisor.engine.search import (
@@ -13,7 +14,6 @@ from advisor.engine.search import (
     ONLY_WAYS,
     WITHOUT_MASTERS,
     Point,
-    leanest,
     needs_masters,
 )
 from advisor.engine.states import Plan, State

@@ -1,7 +1,7 @@
 """The search within one tier: points that fit and are fast enough, by bisection over the micro batch."""
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, log
@@ -22,8 +22,6 @@ ROOM = 1.15
 """An end at the limit of the card gives way to one with room that takes no more than this much of its time."""
 LIMIT = 0.98
 """Of the card: an end that needs more is a matter of luck."""
-MOST_LEAN = 8
-"""So many points that need least memory are of use."""
 ALIKE = 1.02
 """Points that are as fast and take as many edits, and whose times differ by less, are told apart by their memory."""
 PER_STEP = 1.2
@@ -123,10 +121,10 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
         made = frozenset(moves)
         if any(made <= more and SAVING.issuperset(rule for rule, _ in more - made) for more in vain):
             continue
-        may_fit = _smallest_of(walk, moves).at_least <= usable_of(walk)
+        may_fit = smallest_of(walk, moves).at_least <= usable_of(walk)
         tried: list[Estimate] = []
-        for leaf in _lean_leaves(walk, moves, next(leaves_from_least(walk, moves))) if may_fit else ():
-            state = _smallest_of(walk, leaf)
+        for leaf in lean_leaves(walk, moves, next(leaves_from_least(walk, moves))) if may_fit else ():
+            state = smallest_of(walk, leaf)
             if state.is_too_large:
                 continue
             tried.append(state.estimate)
@@ -137,10 +135,10 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
             vain.append(made)
 
 
-def _lean_leaves(walk: Walk, family: Moves, leaf: Moves) -> Iterator[Moves]:
+def lean_leaves(walk: Walk, family: Moves, leaf: Moves) -> Iterator[Moves]:
     """A leaf of a family, then the same with its checkpoints on the GPU, where that may do better."""
     yield leaf
-    if leaf != family and leaf[-1][0] == OFFLOADED and _may_do_better_without(_smallest_of(walk, leaf)):
+    if leaf != family and leaf[-1][0] == OFFLOADED and _may_do_better_without(smallest_of(walk, leaf)):
         yield leaf[:-1]
 
 
@@ -162,7 +160,7 @@ def usable_of(walk: Walk) -> int:
     return hardware.usable
 
 
-def _smallest_of(walk: Walk, moves: Moves) -> State:
+def smallest_of(walk: Walk, moves: Moves) -> State:
     """A point with the smallest micro batch there is."""
     return at_batch(walk, moves, walk.sizes[0][0])
 
@@ -265,7 +263,7 @@ def _largest_batch(walk: Walk, moves: Moves, within: float, high: int, *, with_r
         else:
             high = middle - 1
         middle = (low + high + 1) // 2
-    return _point(walk, moves, low)
+    return point_of(walk, moves, low)
 
 
 def _seconds_at(walk: Walk, moves: Moves, index: int) -> float:
@@ -273,7 +271,7 @@ def _seconds_at(walk: Walk, moves: Moves, index: int) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[index][0]), moves)
 
 
-def _point(walk: Walk, moves: Moves, index: int) -> Point:
+def point_of(walk: Walk, moves: Moves, index: int) -> Point:
     """A leaf with one of the micro batches of the walk."""
     size, move = walk.sizes[index]
     state, reached = at_batch(walk, moves, size), walk.judged(moves)
@@ -290,41 +288,3 @@ def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool | None) -> bo
     if with_room is None:
         with_room = any(rule in SPENDS for rule, _ in (*moves, *move))
     return not (with_room and state.estimate.has_little_room)
-
-
-def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
-    """The points that need least memory, all of it counted, and have a host; the least first, one of each family.
-
-    Families are left out that cannot be among the first so many; of those that need more than ``within``, all but one.
-    """
-    least = sorted((_smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
-    found: list[Point] = []
-    for at_least, _, moves in least:
-        limit = _limit_of(found, within)
-        if at_least > limit:
-            break
-        point = _leanest_of(walk, moves, limit)
-        if point is not None:
-            insort(found, point, key=lambda one: (one.state.needed, len(one.moves)))
-    return found
-
-
-def _limit_of(found: Sequence[Point], within: float) -> float:
-    """What a further point may need: no more than the last of so many; beyond ``within``, than the first."""
-    last = found[MOST_LEAN - 1].state.needed if len(found) >= MOST_LEAN else float("inf")
-    return min(last, max(within, found[0].state.needed)) if found else last
-
-
-def _leanest_of(walk: Walk, moves: Moves, limit: float) -> Point | None:
-    """The point of a family that needs least memory, no more than ``limit``, all of it counted, and has a host."""
-    held = (leaf for leaf in leaves_from_least(walk, moves) if host_suffices(walk.start, _smallest_of(walk, leaf)))
-    first = next(held, None)
-    ends = _lean_leaves(walk, moves, first) if first is not None else ()
-    found = [_point(walk, leaf, 0) for leaf in ends if _is_counted(walk, leaf, limit)]
-    return min(found, key=lambda one: one.state.needed, default=None)
-
-
-def _is_counted(walk: Walk, leaf: Moves, limit: float) -> bool:
-    """Whether a leaf at its smallest micro batch has a host and is within a limit, all of it counted."""
-    state = _smallest_of(walk, leaf)
-    return not state.exceeds(limit) and host_suffices(walk.start, state) and not state.estimate.uncounted

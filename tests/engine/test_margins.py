@@ -12,10 +12,11 @@ from advisor.engine.choice import best_of
 from advisor.engine.cost_text import differ
 from advisor.engine.ends import end_in, ends_to_try
 from advisor.engine.flowchart_status import compared
+from advisor.engine.leanest import leanest
 from advisor.engine.plan_steps import Goal, about, necessary
 from advisor.engine.points import Moves, Paths, Reached
 from advisor.engine.rule import Rule
-from advisor.engine.search import EQUAL, fastest, leanest, no_slower, points, seconds_of
+from advisor.engine.search import EQUAL, fastest, no_slower, points, seconds_of
 from advisor.engine.speedups import ORDER, sequence
 from advisor.memory import estimate
 from advisor.memory.ledger import Range
