@@ -1,6 +1,8 @@
 """What a step changes next to the memory, in this run's own numbers: compute, traffic, host memory."""
 
 from advisor.engine.states import State
+from advisor.memory import Estimate
+from advisor.memory.host_processes import NAME as PROCESSES
 from advisor.memory.weights import weights_of
 from advisor.run import Run
 from advisor.speed import StepTime, step_time, traffic
@@ -46,9 +48,14 @@ def host_words(before: State, after: State) -> str:
     old, new = before.estimate.host_peak, after.estimate.host_peak
     if not differ(old, new):
         return ""
-    trained = _trained_on_node(after.run)
-    each = f" ({(new - old) / trained:.1f} bytes more for each trained parameter)" if trained and new > old else ""
+    trained, more = _trained_on_node(after.run), _offloaded(after.estimate) - _offloaded(before.estimate)
+    each = f" ({more / trained:.1f} bytes more for each trained parameter)" if trained and more > 0 else ""
     return f"host memory {gib(old)} -> {gib(new)} a node{each}"
+
+
+def _offloaded(found: Estimate) -> int:
+    """Bytes on a host without those of its processes."""
+    return sum(term.bytes for term in found.host if term.name != PROCESSES)
 
 
 def _trained_on_node(run: Run) -> int:

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from advisor.memory.generation import VLLM_NAME
 from advisor.memory.host import host_needed, host_terms, host_usable
+from advisor.memory.host_processes import with_processes
 from advisor.memory.layers_apart import with_layers_apart
 from advisor.memory.ledger import Estimate, HostTerm, Phase, Range, Rows
 from advisor.memory.nvme import disk_note
@@ -76,8 +77,9 @@ def _host_terms_of(run: Run) -> tuple[HostTerm, ...]:
 
 @lru_cache(maxsize=4)
 def _cached_host_terms(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
-    """What offloading keeps on the host. A search asks for it before the estimate does."""
-    return host_terms(run, model, weights_of(run, model))
+    """What offloading keeps on the host, and what processes take. A search asks for it before the estimate does."""
+    local = run.hardware.gpus_per_node if run.hardware else 1
+    return with_processes(host_terms(run, model, weights_of(run, model)), local)
 
 
 @lru_cache(maxsize=4)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from math import prod
 
-from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 
 CONTEXT = "context_parallel_size"
+DATA = ("dp_replicate_size", "dp_shard_size")
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -17,9 +18,9 @@ def finds(run: Run) -> Iterator[Hit]:
     if total == world:
         yield from without_sharding(run, sizes)
         return
-    edits = completed(run, sizes)
+    edits = completed(run, sizes) or fitted(sizes, world)
     written = " x ".join(f"`{name}: {size}`" for name, size in sizes.items())
-    remedy = f"set `{edits[0].path}: {edits[0].value}`" if edits else f"use {gpus(total)}, or sizes that make {world}"
+    remedy = spoken(edits[0]) if edits else f"use {gpus(total)}, or sizes that make {world}"
     need = "need" if len(sizes) > 1 else "needs"
     are = "is" if world == 1 else "are"
     message = f"{written} {need} {gpus(total)}, and there {are} {world}: the trainer stops; {remedy}"
@@ -53,6 +54,21 @@ def completed(run: Run, sizes: dict[str, int]) -> tuple[Set, ...]:
     if not fits or experts or missing in sizes:
         return ()
     return (Set(missing, run.world_size // others, after=next(iter(sizes))),)
+
+
+def fitted(sizes: dict[str, int], world: int) -> tuple[Set | Remove, ...]:
+    """The size that makes up the world with the others: of data parallelism first, else the only one that can."""
+    total = prod(sizes.values())
+    fit = {key: world * size // total for key, size in sizes.items() if world * size % total == 0}
+    key = next((key for key in DATA if key in fit), next(iter(fit)) if len(fit) == 1 else None)
+    if key is None:
+        return ()
+    return (Set(key, fit[key]) if fit[key] > 1 else Remove(key),)
+
+
+def spoken(edit: Set | Remove) -> str:
+    """``set `dp_shard_size: 4```."""
+    return f"set `{edit.path}: {edit.value}`" if isinstance(edit, Set) else f"remove `{edit.path}`"
 
 
 def without_sharding(run: Run, sizes: dict[str, int]) -> Iterator[Hit]:
@@ -132,12 +148,47 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            gpus="4x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 65536
+                attn_implementation: flash_attention_2
+                context_parallel_size: 8
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 65536
+                attn_implementation: flash_attention_2
+                context_parallel_size: 4
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_replicate_size: 2
+                dp_shard_size: 8
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_shard_size: 8
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
-            "sequence_len: 65536",
-            "attn_implementation: flash_attention_2",
-            "context_parallel_size: 8",
-            gpus="4x h100-80gb",
+            "sequence_len: 8192",
+            "context_parallel_size: 3",
+            "tensor_parallel_size: 4",
+            gpus="8x h100-80gb",
             fires=True,
         ),
         only(

@@ -7,6 +7,8 @@ import pytest
 
 from advisor.memory import estimate
 from advisor.memory.host import host_terms
+from advisor.memory.host_processes import LEAST_OF_A_RANK
+from advisor.memory.host_processes import NAME as PROCESSES
 from advisor.memory.nvme import disk_note
 from advisor.opening import open_configs
 from advisor.util import gib
@@ -105,7 +107,21 @@ def on_host(zero: Mapping[str, object] | None, gpus: str = EIGHT, **keys: object
     config = {**MOE, **keys, **({"deepspeed": {"zero_optimization": zero, "bf16": {"enabled": True}}} if zero else {})}
     found = estimate(open_configs(config, gpus=gpus).run)
     assert found is not None
-    return named(found.host)
+    return {name: size for name, size in named(found.host).items() if name != PROCESSES}
+
+
+@pytest.mark.parametrize(
+    ("keys", "least"),
+    [
+        ({"deepspeed": {"zero_optimization": {"stage": 2, "offload_optimizer": CPU}}}, [8 * LEAST_OF_A_RANK]),
+        (PAGED, []),
+        ({}, []),
+    ],
+)
+def test_processes_are_counted_where_something_is_offloaded(keys: dict[str, object], least: list[int]):
+    found = estimate(open_configs({**MOE, **keys}, gpus=EIGHT).run)
+    assert found is not None
+    assert [term.least for term in found.host if term.name == PROCESSES] == least
 
 
 def test_each_rank_stacks_the_experts_of_a_split_checkpoint_while_it_loads():

@@ -97,7 +97,7 @@ def test_much_to_learn_takes_all_weights_where_they_fit_on_the_cards():
 
 
 def test_the_base_in_four_bits_comes_before_host_memory():
-    ways_ = found("Qwen/Qwen3-32B", "1x rtx-4090")
+    ways_ = found("Qwen/Qwen3-32B", "1x rtx-4090 host=96GiB")
     assert way(ways_, "lora").offloads
     chosen = found("google/gemma-3-27b-it", "1x rtx-4090").chosen
     assert chosen is not None and chosen.training == "qlora" and not chosen.offloads

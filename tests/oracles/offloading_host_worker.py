@@ -24,7 +24,7 @@ STEPS, TOKENS = 2, 16
 def resident() -> dict[str, int]:
     """What the kernel counts as this process's memory: proc(5), smaps_rollup and the peak in status."""
     lines = "".join(Path("/proc/self", name).read_text() for name in ("smaps_rollup", "status")).splitlines()
-    fields = dict(line.split(":", 1) for line in lines if line.split(":", 1)[0] in {"Rss", "Pss", "VmHWM"})
+    fields = dict(line.split(":", 1) for line in lines if line.split(":", 1)[0] in {"Rss", "Pss", "Anonymous", "VmHWM"})
     return {name: 1024 * int(value.split()[0]) for name, value in fields.items()}
 
 

@@ -13,6 +13,8 @@ pytest.importorskip("deepspeed")
 pytest.importorskip("transformers")
 
 from advisor.memory import estimate
+from advisor.memory.host_processes import LEAST_OF_A_RANK, MOST_OF_A_RANK
+from advisor.memory.host_processes import NAME as PROCESSES
 from advisor.memory.ledger import HostTerm
 from advisor.opening import open_configs
 from advisor.run import Run
@@ -123,7 +125,7 @@ class Offloaded:
     def terms(self) -> dict[str, HostTerm]:
         found = estimate(self.run)
         assert found is not None
-        return {term.name: term for term in found.host}
+        return {term.name: term for term in found.host if term.name != PROCESSES}
 
     def held(self, *parts: str) -> int:
         """Bytes of the parts, on the whole node."""
@@ -194,3 +196,10 @@ def test_stage_2_accumulates_a_tensor_on_each_rank_that_has_a_part_of_it(found: 
 @each(case for case in CASES if case.stage == 3)
 def test_stage_3_keeps_nothing_else(found: Offloaded) -> None:
     assert found.everything == sum(term.least for term in found.terms.values())
+
+
+def test_a_process_takes_what_is_counted_before_it_offloads(outcomes: Mapping[str, Offloaded]) -> None:
+    """Without CUDA, so near the lower end."""
+    (first, *_) = outcomes.values()
+    for rank in first.ranks:
+        assert LEAST_OF_A_RANK <= rank["before"]["Anonymous"] < MOST_OF_A_RANK
