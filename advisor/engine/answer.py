@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
 Letter = Literal["A", "B", "C", "F"]
 Training = Literal["same", "changes"]
+NO_MASTERS = "no fp32 masters"
+"""The title of a way whose only price is that weights lose theirs."""
 
 
 @record

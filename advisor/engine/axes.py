@@ -83,7 +83,7 @@ REBUILDS = frozenset(
 )
 """What changes the engine, where things lie, or what is computed again."""
 SMALL, REBUILD = 2, 3
-"""What an edit weighs: two of them are more than one that rebuilds, but room is worth a small one alone."""
+"""What an edit weighs: two of them are more than one that rebuilds. Little room weighs as much as a small one."""
 KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *LAYERS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 

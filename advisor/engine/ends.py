@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import islice, takewhile
 
-from advisor.engine.axes import SMALL, families, weight_of_rules, without_batch
+from advisor.engine.axes import families, weight_of_rules, without_batch
 from advisor.engine.bases import End, Search
 from advisor.engine.leanest import leanest
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Moves, Walk
-from advisor.engine.search import EQUAL, ROOM, WEIGHTS, Point, fastest, no_slower, points, usable_of
+from advisor.engine.search import EQUAL, ROOM, WEIGHTS, Point, fastest, no_slower, points, usable_of, weight_of_room
 from advisor.engine.states import Plan
 
 MOST_ENDS = 24
@@ -65,7 +65,7 @@ def _fewest_edits(
         goal = Goal("fits", seconds=max(seconds, point.seconds), with_room=not little)
         plan = plan_to(search, walk, point.moves, goal)
         if plan is not None and len(plan.steps) <= most and (plan.end.seconds or 0.0) <= EQUAL * seconds:
-            weight = weight_of_rules(plan.names) + SMALL * little
+            weight = weight_of_rules(plan.names) + weight_of_room(point.state.estimate)
             worth = (point.changes, weight, little, plan.end.seconds or 0.0)
             best = (worth, plan) if best is None or worth < best[0] else best
     return None if best is None else best[1]

@@ -87,7 +87,8 @@ def rungs_of(start: State, plan: Plan, rules: Mapping[str, Rule]) -> tuple[Rung,
 
 def rung_of(kind: _RungKind, start: State, plan: Plan, rules: Mapping[str, Rule]) -> Rung:
     """One rung. Where the run and the plan leave it out, its first rule that applies is tried on the plan's end."""
-    taken = [rule for rule in plan.names if rule in kind.rules]
+    again = start.run.fsdp is not None  # from FSDP1 to FSDP2
+    taken = [rule for rule in plan.names if rule in kind.rules and not (again and rule == "fsdp-2")]
     before, after = kind.done(start.run), kind.done(plan.end.run)
     if taken:
         return Rung(kind.name, "taken", "" if after in {"", "done"} else after)

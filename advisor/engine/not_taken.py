@@ -11,19 +11,22 @@ from advisor.util import counted
 
 DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
 """The steps that bring DeepSpeed, and its fp32 masters with it."""
+OFFLOADS = ("offload-optimizer", "offload-params")
 MUCH_FASTER = 1.15
 EIGHT_BIT = "eight-bit-optimizer"
 BRINGS_ADAPTERS = tuple(rule for rule, _ in ADAPTERS)
 
 
 def not_taken(asked: Asked, chosen: Option | None) -> Iterator[NotTaken]:
-    """FSDP2 where DeepSpeed came in its place, all weights where adapters did; then the steps that are no help."""
+    """FSDP2 where DeepSpeed came or offloads, all weights where adapters came; then the steps that are no help."""
     if chosen is not None and (asked.options.details or asked.options.outlook):
         brought = {step.rule for step in chosen.steps}
         if chosen.letter == "A" and not brought.isdisjoint(DEEPSPEED) and asked.run.sharding is None:
             yield from _without_masters(asked, chosen)
         if chosen.letter == "B" and not brought.isdisjoint(BRINGS_ADAPTERS) and asked.run.adapter is None:
             yield from _with_all_weights(asked)
+        if chosen.letter == "A" and not brought.isdisjoint(OFFLOADS) and asked.run.zero is not None:
+            yield from _on_the_gpus(asked)
     for skipped in asked.report.skipped:
         yield NotTaken(skipped.rule, skipped.reason)
 
@@ -36,6 +39,15 @@ def _without_masters(asked: Asked, chosen: Option) -> Iterator[NotTaken]:
         if plan.end.run.has_masters:
             why = _why_first(len(plan.steps), plan.end.shown_seconds, chosen)
         yield _way("FSDP2 in place of DeepSpeed", plan, f"{why}; `--flowchart pytorch` prefers it")
+
+
+def _on_the_gpus(asked: Asked) -> Iterator[NotTaken]:
+    """The plan that FSDP2 makes where DeepSpeed's takes the host."""
+    plan = planner(asked.options.without(OFFLOADS))(asked.run, False)
+    if "fsdp-2" in plan.names and plan.verdict == "fits" and plan.end.run.adapter is None:
+        ignored = " ".join(f"--ignore {rule}" for rule in OFFLOADS)
+        why = f"its weights have no fp32 masters; `--fix --unsafe-fixes {ignored}` writes it"
+        yield _way("FSDP2 without the host", plan, why)
 
 
 def _why_first(edits: int, seconds: float | None, chosen: Option) -> str:

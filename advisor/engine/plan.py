@@ -14,6 +14,7 @@ from advisor.engine.search import (
     ONLY_WAYS,
     WITHOUT_MASTERS,
     Point,
+    is_at_the_limit,
     needs_masters,
 )
 from advisor.engine.states import Plan, State
@@ -73,12 +74,22 @@ def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bo
         for part in parts(search.bases, tiers, safe_only=safe_only):
             plan = end_in(search, part)
             if plan is not None:
-                return plan
+                return _with_package(search, part, plan) or plan
         cuts = not safe_only and any(rule.id == LENGTH for rule in tiers[-1].rules)
         plan = _shortened(search, tiers) if cuts else None
         if plan is not None:
             return plan
     return None
+
+
+def _with_package(search: Search, part: Walk, plan: Plan) -> Plan | None:
+    """In place of a plan at the limit of the card: one with a package that leaves room, as short and fast."""
+    if part.packages or not is_at_the_limit(plan.end.estimate) or not _knows_packages(part, part.rules):
+        return None
+    roomier = end_in(search, replace(part, packages=True))
+    if roomier is None or roomier.end.estimate.has_little_room or len(roomier.steps) > len(plan.steps):
+        return None
+    return roomier if _seconds(roomier) <= EQUAL * _seconds(plan) else None
 
 
 def _instead(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | None:

@@ -87,8 +87,13 @@ class Point:
 
     @property
     def weight(self) -> int:
-        """What its edits weigh; room is worth a small one."""
-        return weight_of(self.moves) + SMALL * self.has_little_room
+        """What its edits weigh, and the room that it lacks."""
+        return weight_of(self.moves) + weight_of_room(self.state.estimate)
+
+
+def weight_of_room(estimate: Estimate) -> int:
+    """What little room weighs: as much as a small edit, and as two where it is a matter of luck."""
+    return SMALL * (estimate.has_little_room + is_at_the_limit(estimate))
 
 
 def is_at_the_limit(estimate: Estimate) -> bool:

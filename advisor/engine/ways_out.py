@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from advisor.documents import PatchError
-from advisor.engine.answer import AnswerStep, Letter, Option, Stop, Training
+from advisor.engine.answer import NO_MASTERS, AnswerStep, Letter, Option, Stop, Training
 from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stop_of, stops_in, tokens_per_second
 from advisor.engine.check import replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
@@ -13,7 +13,7 @@ from advisor.engine.lint import lint_findings
 from advisor.engine.options import Options, fit_rules, planner, room_rules
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.speedups import GAIN, rows_are_full
-from advisor.engine.states import Plan, State, Step
+from advisor.engine.states import Plan, State, Step, loses_masters
 from advisor.hardware import Hardware
 from advisor.memory.ledger import Estimate
 from advisor.opening import LoadedRun
@@ -136,7 +136,7 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
     return Option(
         letter,
         _training_of(letter),
-        _title(letter, steps),
+        _title(letter, steps, loses_masters(made.before, made.run)),
         steps,
         edits,
         diff,
@@ -182,14 +182,15 @@ def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:
     return planner(asked.options)(asked.run, safe_only).end.estimate
 
 
-def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
-    """``same training``; of B the adapters that it brings, if it does: ``LoRA``."""
+def _title(letter: Letter, steps: Sequence[AnswerStep], without_masters: bool) -> str:
+    """``same training``; of B the adapters that it brings, or what it takes: ``LoRA``, ``no fp32 masters``."""
     if letter == "A":
         return "same training"
     if letter == "F":
         return "faster, same training"
     taken = {step.rule for step in steps}
-    return next((name for rule, name in ADAPTERS if rule in taken), "changes training")
+    usual = NO_MASTERS if without_masters else "changes training"
+    return next((name for rule, name in ADAPTERS if rule in taken), usual)
 
 
 def _training_of(letter: Letter) -> Training:

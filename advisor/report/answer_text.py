@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.answer import Answer, AnswerStep, Option, Rung
+from advisor.engine.answer import NO_MASTERS, Answer, AnswerStep, Option, Rung
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate
 from advisor.record import replace
@@ -94,8 +94,8 @@ def other_ways_lines(answer: Answer, style: Style) -> list[str]:
 
 def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
-    changes = ": changes training" if option.training == "changes" and option.command else ""
-    title = f"{option.title}{changes}" if option.title != "changes training" else option.title
+    says_so = option.training == "same" or option.command is None or option.title in {"changes training", NO_MASTERS}
+    title = option.title if says_so else f"{option.title}: changes training"
     if not option.starts and option.recommended:
         title += ", once corrected"
     elif not option.starts or option.command is None:

@@ -22,3 +22,19 @@ DATASET_STRATEGIES = (
 DATASET_HANDLERS = (
     *("alpaca", "explainchoice", "concisechoice", "summarizetldr", "jeopardy", "oasst", "gpteacher", "reflection"),
 )
+# The functions of axolotl/prompt_strategies/dpo, kto and orpo, each of a module, @0.19.0. IPO and SimPO take DPO's.
+_PAIRS = ("default", "argilla_chat", "icr", "intel", "prompt_pairs", "ultra")
+_OF_DPO = {
+    "chat_template": ("default", "argilla_chat"),
+    "chatml": _PAIRS,
+    "llama3": _PAIRS,
+    "passthrough": ("default",),
+    "user_defined": ("default",),
+    "zephyr": ("nectar",),
+}
+_RATED = ("argilla", "argilla_chat", "intel", "prompt_pairs", "ultra")
+PREFERENCE_STRATEGIES = {
+    **dict.fromkeys(("dpo", "ipo", "simpo"), _OF_DPO),
+    "kto": {"chatml": _RATED, "llama3": _RATED, "user_defined": ("default",)},
+    "orpo": {"chat_template": ("argilla", "load")},
+}

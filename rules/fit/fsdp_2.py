@@ -5,9 +5,17 @@ from advisor.engine.sharing import sharing
 
 
 def applies(run: Run) -> bool:
-    """Whether there are several GPUs without FSDP; preference training on a quantized base is refused."""
+    """Whether there are several GPUs, without FSDP or with the fp32 weights of its first version.
+
+    Preference training on a quantized base is refused.
+    """
     refused = run.rl is not None and run.quantization is not None
-    return run.fsdp is None and run.world_size > 1 and not refused
+    return (run.fsdp is None or upcasts(run)) and run.world_size > 1 and not refused
+
+
+def upcasts(run: Run) -> bool:
+    """Whether FSDP1, as `fsdp_config` writes it, trains all weights and so keeps them in fp32."""
+    return run.fsdp_upcasts and run.adapter is None and not run.config.get("fsdp")
 
 
 def edits(run: Run) -> RunEdits:
@@ -24,10 +32,24 @@ def eight_bit(run: Run) -> bool:
 
 def label(before: Run, after: Run) -> str:
     """FSDP2, and what it takes the place of."""
+    if before.fsdp is not None:
+        return "FSDP2 without FSDP1's fp32 weights"
     if before.zero is None:
         return "FSDP2"
     drops_masters = before.has_masters and not after.has_masters
     return "FSDP2 without DeepSpeed's fp32 masters" if drops_masters else "FSDP2 in place of DeepSpeed"
+
+
+def price(before: Run, after: Run) -> str:
+    """What is given up: precision where the masters go."""
+    if before.has_masters and not after.has_masters:
+        return "Without fp32 masters small updates of weights are rounded away."
+    return "Each layer is gathered in forward and backward of every micro-step."
+
+
+def loses_masters(run: Run) -> bool:
+    """Whether all weights are trained with masters that are gone then, if DeepSpeed's JSON does not say otherwise."""
+    return run.adapter is None and (run.zero is not None or run.fsdp is not None)
 
 
 rule = Rule(
@@ -39,13 +61,14 @@ rule = Rule(
     edits=edits,
     why="""
         FSDP2 keeps 1/N of everything. Unlike DeepSpeed it adds no fp32 master weights under axolotl: 8/N bytes a
-        parameter with AdamW in bf16. In place of DeepSpeed the masters go: at a low learning rate most updates are then
-        too small to change a bf16 weight.
+        parameter with AdamW in bf16. FSDP1 keeps trained weights, gradients and states in fp32: 16/N bytes. In place of
+        DeepSpeed or FSDP1 the masters go: at a low learning rate most updates are then too small to change a bf16
+        weight.
     """,
     cost="An all-gather of each layer in forward and backward, in every micro-step; slow over PCIe or between nodes.",
     because=sharing("weights, gradients and states"),
-    price="Each layer is gathered in forward and backward of every micro-step.",
-    safe=lambda run: not eight_bit(run) and (run.zero is None or run.adapter is not None),
+    price=price,
+    safe=lambda run: not eight_bit(run) and not loses_masters(run),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
     examples=(
         Example(
@@ -96,17 +119,44 @@ rule = Rule(
                   state_dict_type: FULL_STATE_DICT
             """,
         ),
-        but(
-            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                bf16: true
+                fsdp_config:
+                  fsdp_version: 1
+                  fsdp_sync_module_states: true
+                  fsdp_use_orig_params: true
+                  fsdp_reshard_after_forward: FULL_SHARD
+                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                bf16: true
+                fsdp_config:
+                  fsdp_reshard_after_forward: true
+                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                fsdp_version: 2
+            """,
         ),
+        but("fsdp_version: 2", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP"),
+        but("bf16: false"),
+        but("fsdp:\n  - full_shard\n  - auto_wrap"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
         but(
             "adapter: qlora",
             "lora_r: 16",
             "lora_alpha: 32",
             "lora_target_linear: true",
             "load_in_4bit: true",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
             fires=True,
         ),
         but(
@@ -116,7 +166,7 @@ rule = Rule(
             "lora_target_linear: true",
             "load_in_4bit: true",
             "rl: dpo",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
         ),
         but(
             "base_model: nobody/knows-this",
@@ -126,7 +176,7 @@ rule = Rule(
             "lora_alpha: 32",
             "lora_target_linear: true",
             "rl: dpo",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
         ),
     ),
 )

@@ -22,7 +22,7 @@ def finds(run: Run) -> Iterator[Hit]:
         message = (
             f"`{KEY}: false` while training packs: its loss is a mean over rows of any length, not over tokens, and"
         )
-        yield Hit(KEY, f"{message} the last of them are dropped; it could mislead", EDIT)
+        yield Hit(KEY, f"{message} the last of them are dropped, which could mislead; remove it", EDIT)
 
 
 EDIT = (Remove(KEY),)

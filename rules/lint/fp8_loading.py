@@ -12,10 +12,8 @@ def finds(run: Run) -> Iterator[Hit]:
     fsdp = run.fsdp
     if fsdp is None or fsdp.version != 2 or not run.is_on("fp8") or not run.may_shard or fsdp.cpu_ram_efficient_loading:
         return
-    message = (
-        f"`fp8: true` under FSDP2 without `{KEY}: true` was reported to give NaN from the first step; it could help"
-    )
-    yield Hit("fp8", f"{message} to set it", (Set(f"fsdp_config.{KEY}", True),), on_key=True)
+    message = f"`fp8: true` under FSDP2 without `{KEY}: true` was reported to give NaN from the first step; set"
+    yield Hit("fp8", f"{message} `{KEY}: true`, which could help", (Set(f"fsdp_config.{KEY}", True),), on_key=True)
 
 
 rule = Rule(

@@ -13,7 +13,7 @@ def finds(run: Run) -> Iterator[Hit]:
         message = (
             f"`{KEY}: true` has no effect next to `sample_packing`, which takes rows in random order and fills bins"
         )
-        yield Hit(KEY, f"{message}; it could go", (Remove(KEY),))
+        yield Hit(KEY, f"{message}; remove it", (Remove(KEY),))
 
 
 rule = Rule(

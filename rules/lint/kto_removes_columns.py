@@ -11,8 +11,8 @@ def finds(run: Run) -> Iterator[Hit]:
     """Anything but a plain false, a missing key as well."""
     if run.config.get("rl") == "kto" and run.config.get(KEY) is not False:
         at = KEY if run.config.has(KEY) else "rl"
-        message = f"`rl: kto` without `{KEY}: false` is refused by axolotl: the trainer reads those columns; set it"
-        yield Hit(at, message, (Set(KEY, False, after="rl"),))
+        message = f"`rl: kto` without `{KEY}: false` is refused by axolotl: the trainer reads those columns"
+        yield Hit(at, f"{message}; set `{KEY}: false`", (Set(KEY, False, after="rl"),))
 
 
 rule = Rule(

@@ -28,7 +28,9 @@ def finds(run: Run) -> Iterator[Hit]:
         message = (
             f"`{needed[0]}` ends each answer, and the tokenizer ends texts with another token: it is silently never"
         )
-        yield Hit(at, f"{message} trained, so the model does not learn to stop", (Set("eot_tokens", list(needed)),))
+        remedy = f"name {' and '.join(f'`{token}`' for token in needed)} in `eot_tokens`"
+        edit = Set("eot_tokens", list(needed))
+        yield Hit(at, f"{message} trained, so the model does not learn to stop; {remedy}", (edit,))
 
 
 def needed_by(run: Run, chat: Chat) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     key = next((key for key in KEYS if run.config.get(key)), None)
     if key is not None:
-        message = f"`lr_scheduler: constant` has no warm-up, so `{key}` does nothing; could be `{INSTEAD}`"
+        message = f"`lr_scheduler: constant` has no warm-up, so `{key}` does nothing; write `{INSTEAD}`"
         yield Hit(key, message, (Set("lr_scheduler", INSTEAD),), on_key=True)
 
 

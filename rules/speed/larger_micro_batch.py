@@ -19,6 +19,14 @@ def holds_one_row(run: Run) -> bool:
     return run.tiled_mlp_shards is not None and run.zero is None
 
 
+def because(before: Run, after: Run) -> str:
+    """Under FSDP2 the last micro-step alone reduces gradients, and those of one before are kept whole."""
+    accumulates = before.fsdp is not None and before.fsdp.version == 2 and not before.sync_each_batch
+    if accumulates and after.gradient_accumulation_steps == 1:
+        return "Without accumulation no GPU keeps gradients whole between micro-steps."
+    return "The GPU waits less for kernel launches and memory."
+
+
 rule = Rule(
     id="larger-micro-batch",
     stage="speed",
@@ -30,7 +38,7 @@ rule = Rule(
         Small micro batches leave the GPU waiting on kernel launches and on memory. The global batch stays as it is.
     """,
     cost="Activations and logits grow in proportion; offered only while the run still fits.",
-    because="The GPU waits less for kernel launches and memory.",
+    because=because,
     price="Activations and logits grow in proportion.",
     safe=True,
     source="https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/",

@@ -389,8 +389,8 @@ def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
     assert option(answer, "F").changes == len(steps)
 
 
-def test_another_training_is_called_by_its_adapters_alone():
-    assert option(sample("zero3-32b-small-host"), "B").title == "changes training"
+def test_a_way_whose_price_is_its_masters_is_called_by_it():
+    assert option(sample("zero3-32b-small-host"), "B").title == "no fp32 masters"
 
 
 GRPO = f"{LORA.replace('sample_packing: true', 'val_set_size: 0').replace('2e-4', '1e-5')}rl: grpo\n"
@@ -478,6 +478,32 @@ def full(tmp_path: Path, model: str) -> str:
     lines = [line for line in LORA.splitlines() if not line.startswith(("adapter", "lora"))]
     text = "\n".join(lines).replace("meta-llama/Llama-3.1-8B", model).replace("size: 8", "size: 1")
     return written(tmp_path, text.replace("2e-4", "1e-5").replace("steps: 1", "steps: 4"))
+
+
+OFFLOADED = """
+base_model: microsoft/phi-4
+datasets: [{path: d, type: alpaca}]
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 8
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+bf16: true
+optimizer: adamw_torch_fused
+learning_rate: 1e-5
+deepspeed: deepspeed_configs/zero3_bf16.json
+"""
+
+
+def test_where_states_go_to_the_host_what_fits_without_it_and_without_masters_is_told(tmp_path: Path):
+    name = written(tmp_path, OFFLOADED)
+    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "4x l40s", name]).output.replace("\n  ", " ")
+    told = re.search(r"Not taken: FSDP2 without the host, .* have no fp32 masters; `(.*)` writes it\.", shown)
+    assert told is not None, shown
+    command = ["check", "--isolated", "--gpus", "4x l40s", *told[1].split(), name]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert "fsdp_version: 2" in Path(name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("model", "is_told"), [("Qwen/Qwen2.5-3B", True), ("meta-llama/Llama-3.1-8B", False)])

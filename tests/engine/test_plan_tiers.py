@@ -64,6 +64,33 @@ def test_no_package_is_needed_where_a_plan_without_one_fits(make_run):
     assert not any(finding.requires for finding in step_findings(without.steps) or ())
 
 
+AT_THE_LIMIT = """
+base_model: Qwen/Qwen3-8B
+adapter: lora
+lora_r: 32
+lora_alpha: 64
+lora_target_linear: true
+evals_per_epoch: 4
+datasets: [{path: d, type: alpaca}]
+val_set_size: 0.02
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 4
+gradient_accumulation_steps: 2
+gradient_checkpointing: false
+learning_rate: 2e-4
+bf16: true
+attn_implementation: flash_attention_2
+"""
+
+
+@pytest.mark.parametrize(("installed", "loss"), [(None, "cut"), (False, "liger-fused")])
+def test_a_package_is_named_where_the_plan_without_it_ends_at_the_limit_of_the_card(make_run, installed, loss):
+    plan = planned(make_run(AT_THE_LIMIT, "1x rtx-4090", stack={"cut_cross_entropy": installed}))
+    assert plan.verdict == "fits" and plan.end.run.loss == loss
+    assert plan.end.estimate.has_little_room is (loss == "liger-fused")
+
+
 @pytest.mark.parametrize(("installed", "loss"), [(True, "cut"), (False, "liger-fused")])
 def test_what_is_installed_decides_about_the_package(make_run, installed, loss):
     plan = planned(make_run(LONG, CARD, stack={"cut_cross_entropy": installed}), safe_only=True)

@@ -26,6 +26,13 @@ FSDP_2 = {
 }
 
 
+OF_FSDP_1 = (
+    *("sync_module_states", "use_orig_params", "limit_all_gathers", "backward_prefetch", "forward_prefetch"),
+    *("sharding_strategy", "version"),
+)
+"""What FSDP2 warns of, drops or refuses (accelerate/utils/dataclasses.py:1811-1932@1.13.0), and the version itself."""
+
+
 def plain(key: str, after: str | None = None) -> Editor:
     """Sets one key of the same meaning."""
     return lambda _config, value: [Set(key, value, after=after)]
@@ -143,12 +150,29 @@ def _set_fsdp_key(key: str) -> Editor:
 
 
 def _set_fsdp2(config: Document, _value: object) -> list[Change]:
-    """FSDP2 from nothing."""
+    """FSDP2 from nothing, or in place of FSDP1."""
+    if config.get("fsdp_config"):
+        return _second_version(config)
     stale: list[Change] = [Remove("deepspeed")] if "deepspeed" in config else []
     # Efficient loading is refused for quantized models: utils/schemas/validation.py:1266@0.19.0 and its neighbours.
     quantized = any(config.get(key) for key in ("load_in_4bit", "load_in_8bit", "model_quantization_config"))
     settings = FSDP_2 if quantized else {"cpu_ram_efficient_loading": True, **FSDP_2}
     return [*stale, Set("fsdp_version", 2), Set("fsdp_config", settings, after="fsdp_version")]
+
+
+def _second_version(config: Document) -> list[Change]:
+    """FSDP2 where FSDP1 is configured: its own keys go, the rest stays."""
+    given: Mapping[str, Any] = config.get("fsdp_config") or {}
+    made: list[Change] = [Set("fsdp_version", 2, after="fsdp_config")]
+    for key, value in given.items():
+        match key.removeprefix("fsdp_"):
+            case name if name in OF_FSDP_1:
+                made.append(Remove(("fsdp_config", key)))
+            case "reshard_after_forward" if isinstance(value, str):
+                made.append(Set(("fsdp_config", key), value.upper() == "FULL_SHARD"))
+            case _:
+                pass
+    return made
 
 
 def _remove_deepspeed(config: Document, _value: object) -> list[Change]:
