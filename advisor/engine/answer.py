@@ -91,6 +91,8 @@ class Option:
     """What to add to the call that showed it."""
     hardware: str | None = None
     """Other hardware than the run's."""
+    price: str = ""
+    """What that costs, where the shipped table knows."""
     end: "Estimate | None" = None
     """Where it ends; of an option that is no way out, the smallest end that was found."""
     seconds: float | None = None

@@ -18,14 +18,14 @@ def by_hand_first(stops: Sequence[Finding], options: Sequence[Option]) -> list[F
 
 
 def corrections(stops: Sequence[Stop], options: Sequence[Option]) -> str:
-    """``--fix repairs 9 of 10; correct line 215: ...``: what the edits repair, then what is left for a person."""
+    """``--fix repairs 9 of 10; correct line 215 by hand: ...``: what edits repair, then what is left for a person."""
     option = _most_able(options)
     left = option.left if option is not None and option.left else tuple(stops)
     repaired = sum(stop not in left for stop in stops)
     if option is None or not repaired:
-        return f"Correct {left[0].place} first: {_remedy(left)}"
+        return f"Correct {left[0].place} by hand: {_remedy(left)}"
     changes = "" if option.training == "same" else ", and changes what is trained"
-    return f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {left[0].place}: {_remedy(left)}"
+    return f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {left[0].place} by hand: {_remedy(left)}"
 
 
 def _most_able(options: Sequence[Option]) -> Option | None:

@@ -159,7 +159,9 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     """``4 edits bring it down to 72.9 GiB, same training, +6.1 s a step: add --fix``, or what else helps."""
     chosen = next((option for option in options if option.recommended), None)
     if chosen is not None and chosen.letter == "C":
-        return f"No edits make it fit. {chosen.hardware} would do."
+        edits = f", with {counted(chosen.changes, 'edit')}" if chosen.changes else ""
+        price = f": {chosen.price}" if chosen.price else ""
+        return f"No edits make it fit. {chosen.hardware} would do{edits}{price}."
     if chosen is not None:
         near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
         said, faster = f"{_of_option(facts, chosen)}{near}", much_faster(chosen, options)

@@ -215,6 +215,8 @@ def _on_other_hardware(asked: Asked) -> list[Option]:
 
 def _on(asked: Asked, plan: Plan, hardware: Hardware) -> Option:
     """C on one kind of hardware; its command checks the file there, and writes nothing."""
+    from advisor.hardware.prices import hourly_words
+
     there = replace(asked, options=replace(asked.options, given=without_gpus(asked.options.given)))
     flags = ("--gpus", hardware.spec)
     steps = tuple(map(step_of, step_findings(plan.steps) or ()))
@@ -226,6 +228,7 @@ def _on(asked: Asked, plan: Plan, hardware: Hardware) -> Option:
         command=_command(there, flags),
         flags=f'--gpus "{hardware.spec}"',
         hardware=hardware.title,
+        price=hourly_words(hardware.gpu.id, hardware.world_size),
         end=plan.end.estimate,
         seconds=seconds_of(plan.end.run),
         tokens_per_second=tokens_per_second(plan.end.run),

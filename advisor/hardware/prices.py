@@ -64,6 +64,14 @@ def shipped_prices() -> Mapping[str, Price]:
         }
 
 
+def hourly_words(gpu: str, count: int) -> str:
+    """``$2.08 an hour, the median of 6 clouds, read 2026-05-24``: of cards by the table, empty where it has none."""
+    price = shipped_prices().get(gpu)
+    if price is None:
+        return ""
+    return f"${price.amount * count:.2f} an hour, the median of {price.clouds} clouds, read {dates_of([price])}"
+
+
 def dates_of(prices: list[Price]) -> str:
     """When the table's prices were read, and how long ago that is once it is long: empty without any of them."""
     shipped = [price for price in prices if price.is_shipped]

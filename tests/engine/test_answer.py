@@ -144,7 +144,7 @@ def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(t
     )
     assert not answer.starts and answer.verdict == "does-not-fit"
     assert answer.headline.startswith("Does not start: ") and " Does not fit: " in answer.headline
-    assert answer.action.startswith("Correct line 1 first: ") and answer.action.endswith("add --fix")
+    assert answer.action.startswith("Correct line 1 by hand: ") and answer.action.endswith("add --fix")
     assert not option(answer, "A").fits
 
 
@@ -178,19 +178,19 @@ fsdp_config:
             "type: alpaca",
             "type: sharegpt",
             "Does not start: `type: sharegpt`, since the type has been removed (line 3). ",
-            "Correct line 3 first: write `type: chat_template`, ",
+            "Correct line 3 by hand: write `type: chat_template`, ",
         ),
         (
             "bf16: true\n",
             "bf16: true\nlogging_steps: 0.2\n",
             "Does not start: `logging_steps` is `0.2` (line 16). ",
-            "Correct line 16 first: it takes an integer. ",
+            "Correct line 16 by hand: it takes an integer. ",
         ),
         (
             "lora_target_linear: true\n",
             "",
             "Does not start: `adapter: lora` without `lora_target_*` (line 9). ",
-            "Correct line 9 first: write for example `lora_target_linear: true`. ",
+            "Correct line 9 by hand: write for example `lora_target_linear: true`. ",
         ),
     ],
 )
@@ -335,7 +335,7 @@ def test_of_several_errors_the_one_that_no_edit_repairs_is_named_first(tmp_path:
     assert " (line 17), and 1 more error." in answer.headline
     assert answer.action == (
         "--fix --unsafe-fixes repairs 1 of 2, and changes what is trained; "
-        "correct line 17: it takes `offload`, `offload_disk` or true or false."
+        "correct line 17 by hand: it takes `offload`, `offload_disk` or true or false."
     )
     assert answer.recommended is None and option(answer, "B").written == 1
 
@@ -345,7 +345,7 @@ def test_no_memory_is_promised_where_a_second_correction_is_needed(tmp_path: Pat
     answer = answer_of(written(tmp_path, bare), "2x a100-80gb")
     assert " Does not fit: " in answer.headline
     assert answer.action == (
-        "Correct line 1 first: name a dataset under `datasets`; then line 2: add `adapter: qlora`, or remove it."
+        "Correct line 1 by hand: name a dataset under `datasets`; then line 2: add `adapter: qlora`, or remove it."
     )
     assert answer.recommended is None and option(answer, "A").command is None
 
@@ -353,7 +353,7 @@ def test_no_memory_is_promised_where_a_second_correction_is_needed(tmp_path: Pat
 def test_what_is_repaired_next_to_the_one_correction_is_said(tmp_path: Path):
     text = LORA.replace("gradient_checkpointing: true", "gradient_checkpointing: true\nlogging_steps: 0.2\n" + TWICE)
     answer = answer_of(written(tmp_path, text), "2x rtx-4090")
-    assert answer.action.startswith("Correct line 18 first: it takes an integer. ")
+    assert answer.action.startswith("Correct line 18 by hand: it takes an integer. ")
     assert " repair the rest and bring it down to " in answer.action and answer.action.endswith("add --fix")
 
 
