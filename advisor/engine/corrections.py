@@ -25,7 +25,9 @@ def corrections(stops: Sequence[Stop], options: Sequence[Option]) -> str:
     if option is None or not repaired:
         return f"Correct {left[0].place} by hand: {_remedy(left)}"
     changes = "" if option.training == "same" else ", and changes what is trained"
-    return f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {left[0].place} by hand: {_remedy(left)}"
+    return (
+        f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {left[0].place} by hand: {_remedy(left)}"
+    )
 
 
 def _most_able(options: Sequence[Option]) -> Option | None:

@@ -9,7 +9,19 @@ from advisor.engine.bases import End, Search
 from advisor.engine.leanest import leanest
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Moves, Walk
-from advisor.engine.search import EQUAL, ROOM, WEIGHTS, Point, fastest, no_slower, points, usable_of, weight_of_room
+from advisor.engine.search import (
+    EQUAL,
+    LAST_RESORT,
+    ROOM,
+    WEIGHTS,
+    WITHOUT_MASTERS,
+    Point,
+    fastest,
+    no_slower,
+    points,
+    usable_of,
+    weight_of_room,
+)
 from advisor.engine.states import Plan
 
 MOST_ENDS = 24
@@ -48,21 +60,33 @@ def _as_fast(search: Search, walk: Walk, candidates: Sequence[Moves], seconds: f
         (usual if WEIGHTS.keys().isdisjoint(rule for rule, _ in moves) else others).append(moves)
     found = _fewest_edits(search, walk, usual, seconds)
     if found is None:
-        return _fewest_edits(search, walk, others, seconds)
+        without_masters = [moves for moves in others if not WITHOUT_MASTERS.isdisjoint(rule for rule, _ in moves)]
+        found = _fewest_edits(search, walk, others, seconds)
+        return found or _fewest_edits(search, walk, without_masters, seconds, weighed=LAST_RESORT)
     least = min(seconds, (found.end.seconds or 0.0) / EQUAL**2)
     return _fewest_edits(search, walk, others, least, len(found.steps)) or found
 
 
 def _fewest_edits(
-    search: Search, walk: Walk, candidates: Sequence[Moves], seconds: float, most: float = float("inf")
+    search: Search,
+    walk: Walk,
+    candidates: Sequence[Moves],
+    seconds: float,
+    most: float = float("inf"),
+    *,
+    weighed: float = 1.0,
 ) -> Plan | None:
-    """The plan of fewest edits, at most so many, among those that take about so long."""
+    """The plan of fewest edits, at most so many, among those that take about so long.
+
+    ``weighed``: what the search multiplies the time of these points with.
+    """
     best: tuple[tuple[int, int, bool, float], Plan] | None = None
-    for point in islice(no_slower(walk, candidates, EQUAL * seconds) if seconds else (), MOST_ENDS):
+    within = weighed * seconds
+    for point in islice(no_slower(walk, candidates, EQUAL * within) if seconds else (), MOST_ENDS):
         little = point.has_little_room
         if best is not None and best[0][:3] <= (point.changes, point.weight, little):
             break
-        goal = Goal("fits", seconds=max(seconds, point.seconds), with_room=not little)
+        goal = Goal("fits", seconds=max(within, point.seconds), with_room=not little)
         plan = plan_to(search, walk, point.moves, goal)
         if plan is not None and len(plan.steps) <= most and (plan.end.seconds or 0.0) <= EQUAL * seconds:
             weight = weight_of_rules(plan.names) + weight_of_room(point.state.estimate)

@@ -1,9 +1,10 @@
 """Ways that are as near as the one to take, and why another is taken."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from advisor.engine.answer import NotTaken, Option
 from advisor.engine.axes import LENGTH
+from advisor.engine.flowchart_status import offloads
 from advisor.engine.options import planner
 from advisor.engine.states import Plan
 from advisor.engine.ways_out import ADAPTERS, Asked
@@ -25,7 +26,7 @@ def not_taken(asked: Asked, chosen: Option | None) -> Iterator[NotTaken]:
             yield from _without_masters(asked, chosen)
         if chosen.letter == "B" and not brought.isdisjoint(BRINGS_ADAPTERS) and asked.run.adapter is None:
             yield from _with_all_weights(asked)
-        if chosen.letter == "A" and not brought.isdisjoint(OFFLOADS) and asked.run.zero is not None:
+        if chosen.letter == "A" and not brought.isdisjoint(OFFLOADS) and asked.run.sharding is not None:
             yield from _on_the_gpus(asked)
     for skipped in asked.report.skipped:
         yield NotTaken(skipped.rule, skipped.reason)
@@ -42,12 +43,15 @@ def _without_masters(asked: Asked, chosen: Option) -> Iterator[NotTaken]:
 
 
 def _on_the_gpus(asked: Asked) -> Iterator[NotTaken]:
-    """The plan that FSDP2 makes where DeepSpeed's takes the host."""
-    plan = planner(asked.options.without(OFFLOADS))(asked.run, False)
-    if "fsdp-2" in plan.names and plan.verdict == "fits" and plan.end.run.adapter is None:
-        ignored = " ".join(f"--ignore {rule}" for rule in OFFLOADS)
-        why = f"its weights have no fp32 masters; `--fix --unsafe-fixes {ignored}` writes it"
-        yield _way("FSDP2 without the host", plan, why)
+    """The plan that trains all weights without the host, where one does by the masters or the bits of the states."""
+    if asked.run.adapter is not None:
+        return
+    ignored = (*OFFLOADS, *BRINGS_ADAPTERS)
+    plan = planner(asked.options.without((*ignored, LENGTH)))(asked.run, False)
+    if plan.verdict == "fits" and not plan.safe and not offloads(plan.end.run):
+        kept = _named(plan, (EIGHT_BIT, "fsdp-2", "half-masters"))
+        command = " ".join(["--fix --unsafe-fixes", *(f"--ignore {rule}" for rule in ignored)])
+        yield _way(f"Without the host, {kept}", plan, f"it changes what is trained; `{command}` writes it")
 
 
 def _why_first(edits: int, seconds: float | None, chosen: Option) -> str:
@@ -63,9 +67,7 @@ def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
     """The plan that trains all weights all the same, where whole rows fit with one."""
     plan = planner(asked.options.without((*BRINGS_ADAPTERS, LENGTH)))(asked.run, False)
     if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None:
-        kept = next(
-            (step.rule.named(step.before.run, step.after.run) for step in plan.steps if step.rule.id == EIGHT_BIT), ""
-        )
+        kept = _named(plan, (EIGHT_BIT,))
         ignored = " ".join(f"--ignore {rule}" for rule in BRINGS_ADAPTERS)
         yield _way(
             f"All weights trained{f', {kept}' if kept else ''}",
@@ -73,6 +75,12 @@ def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
             f"in the flowchart adapters come first; `--fix --unsafe-fixes {ignored}` writes it",
             keeps_more=True,
         )
+
+
+def _named(plan: Plan, rules: Collection[str]) -> str:
+    """What steps of these rules are called."""
+    steps = (step for step in plan.steps if step.rule.id in rules)
+    return "; ".join(step.rule.named(step.before.run, step.after.run) for step in steps)
 
 
 def _way(title: str, plan: Plan, because: str, *, keeps_more: bool = False) -> NotTaken:

@@ -15,7 +15,7 @@ def applies(run: Run) -> bool:
 
 def upcasts(run: Run) -> bool:
     """Whether FSDP1, as `fsdp_config` writes it, trains all weights and so keeps them in fp32."""
-    return run.fsdp_upcasts and run.adapter is None and not run.config.get("fsdp")
+    return run.fsdp_upcasts and run.adapter is None and bool(run.config.get("fsdp_config"))
 
 
 def edits(run: Run) -> RunEdits:
@@ -127,6 +127,9 @@ rule = Rule(
                 micro_batch_size: 1
                 attn_implementation: flash_attention_2
                 bf16: true
+                fsdp:
+                  - full_shard
+                  - auto_wrap
                 fsdp_config:
                   fsdp_version: 1
                   fsdp_sync_module_states: true
@@ -146,9 +149,9 @@ rule = Rule(
                 fsdp_version: 2
             """,
         ),
-        but("fsdp_version: 2", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP"),
+        but("fsdp_version: 2", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("fsdp",)),
         but("bf16: false"),
-        but("fsdp:\n  - full_shard\n  - auto_wrap"),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",)),
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
         but(
             "adapter: qlora",
@@ -156,7 +159,7 @@ rule = Rule(
             "lora_alpha: 32",
             "lora_target_linear: true",
             "load_in_4bit: true",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp", "fsdp_config"),
             fires=True,
         ),
         but(
@@ -166,7 +169,7 @@ rule = Rule(
             "lora_target_linear: true",
             "load_in_4bit: true",
             "rl: dpo",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp", "fsdp_config"),
         ),
         but(
             "base_model: nobody/knows-this",
@@ -176,7 +179,7 @@ rule = Rule(
             "lora_alpha: 32",
             "lora_target_linear: true",
             "rl: dpo",
-            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp_config"),
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "bf16", "fsdp", "fsdp_config"),
         ),
     ),
 )

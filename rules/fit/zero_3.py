@@ -16,6 +16,13 @@ def applies(run: Run) -> bool:
     return possible and run.may_shard and not loads_through_quantizer(run)
 
 
+def price(_before: Run, after: Run) -> str:
+    """The traffic; of experts in few bits that nobody has tried it: docs/expert_quantization.qmd of axolotl@0.19.0."""
+    if after.quantize_moe_experts:
+        return "axolotl has not tested DeepSpeed with quantized experts: try a few steps."
+    return "All weights are gathered twice in every micro-step, frozen ones too."
+
+
 rule = Rule(
     id="zero-3",
     stage="fit",
@@ -32,7 +39,7 @@ rule = Rule(
         "over PCIe or between nodes."
     ),
     because=sharing("weights, gradients and states"),
-    price="All weights are gathered twice in every micro-step, frozen ones too.",
+    price=price,
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",
     examples=(

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor.memory import estimate
+from advisor.record import replace
 
+WITHOUT_FSDP = (Remove("fsdp_version"), Remove("fsdp_config"), Remove("fsdp"))
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
 NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})
 
@@ -21,20 +24,26 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def quantized(run: Run) -> Iterator[Hit]:
     """A quantized base under FSDP2: not loaded by one process alone in 4 bits, and not with a loss of pairs."""
+    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
+    of_pairs = bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str)
+    goes = bool(of_pairs) and fits_whole(run)
     loading = spelled(run, "cpu_ram_efficient_loading")
-    if run.is_on("load_in_4bit") and loading and run.config.at(loading) is True:
+    if bits == "load_in_4bit" and loading and run.config.at(loading) is True:
         name = loading.rpartition(".")[2]
         message = (
             f"`{name}: true` with `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
-        yield Hit(loading, message)
-    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
-    if bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str):
-        yield Hit(
-            bits,
-            f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2; set `fsdp_version: 1`, or use"
-            " DeepSpeed",
-        )
+        yield Hit(loading, message, () if goes else (Set(loading, False),))
+    if of_pairs:
+        refused = f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2"
+        remedy = "leave FSDP out: each GPU can hold the model" if goes else "set `fsdp_version: 1`, or use DeepSpeed"
+        yield Hit(bits, f"{refused}; {remedy}", WITHOUT_FSDP if goes else ())
+
+
+def fits_whole(run: Run) -> bool:
+    """Whether each GPU can hold all of the model."""
+    found = estimate(replace(run, sharding=None))
+    return found is not None and found.verdict == "fits"
 
 
 def whole_matrices(run: Run) -> Iterator[Hit]:
@@ -61,6 +70,24 @@ def spelled(run: Run, key: str) -> str | None:
     return next((name for name in (f"fsdp_config.{key}", f"fsdp_config.fsdp_{key}") if run.config.has(name)), None)
 
 
+PAIRS = """
+    base_model: {model}
+    adapter: qlora
+    load_in_4bit: true
+    lora_r: 16
+    lora_alpha: 32
+    lora_target_linear: true
+    rl: kto
+    sequence_len: 2048
+    micro_batch_size: 1
+    gradient_checkpointing: true
+    attn_implementation: flash_attention_2
+"""
+SHARDED_PAIRS = f"""{PAIRS}    fsdp_version: 2
+    fsdp_config:
+      cpu_ram_efficient_loading: true
+      auto_wrap_policy: TRANSFORMER_BASED_WRAP
+"""
 rule = Rule(
     id="fsdp-combination-refused",
     stage="lint",
@@ -91,7 +118,31 @@ rule = Rule(
                   cpu_ram_efficient_loading: true
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
-            fires=True,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: false
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before=SHARDED_PAIRS.format(model="Qwen/Qwen2.5-7B"),
+            after=PAIRS.format(model="Qwen/Qwen2.5-7B"),
+        ),
+        *(
+            Example(
+                gpus="4x rtx-4090",
+                before=SHARDED_PAIRS.format(model=model),
+                after=SHARDED_PAIRS.format(model=model).replace("loading: true", "loading: false"),
+            )
+            for model in ("meta-llama/Llama-3.1-70B", "nobody/knows-this")
         ),
         but(
             "adapter: lora",

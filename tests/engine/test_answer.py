@@ -481,27 +481,29 @@ def full(tmp_path: Path, model: str) -> str:
 
 
 OFFLOADED = """
-base_model: microsoft/phi-4
+base_model: meta-llama/Llama-3.1-70B
 datasets: [{path: d, type: alpaca}]
 sequence_len: 4096
 sample_packing: true
 micro_batch_size: 1
-gradient_accumulation_steps: 8
+gradient_accumulation_steps: 4
 gradient_checkpointing: true
 attn_implementation: flash_attention_2
 bf16: true
 optimizer: adamw_torch_fused
 learning_rate: 1e-5
 deepspeed: deepspeed_configs/zero3_bf16.json
+plugins: [axolotl.integrations.liger.LigerPlugin]
+liger_fused_linear_cross_entropy: true
 """
 
 
 def test_where_states_go_to_the_host_what_fits_without_it_and_without_masters_is_told(tmp_path: Path):
     name = written(tmp_path, OFFLOADED)
-    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "4x l40s", name]).output.replace("\n  ", " ")
-    told = re.search(r"Not taken: FSDP2 without the host, .* have no fp32 masters; `(.*)` writes it\.", shown)
+    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "8x h100-80gb host=2048GiB", name]).output.replace("\n  ", " ")
+    told = re.search(r"Not taken: Without the host, FSDP2 without .* trained; `(.*)` writes it\.", shown)
     assert told is not None, shown
-    command = ["check", "--isolated", "--gpus", "4x l40s", *told[1].split(), name]
+    command = ["check", "--isolated", "--gpus", "8x h100-80gb host=2048GiB", *told[1].split(), name]
     assert CliRunner().invoke(main, command).exit_code == 0
     assert "fsdp_version: 2" in Path(name).read_text(encoding="utf-8")
 

@@ -161,9 +161,14 @@ def _set_fsdp2(config: Document, _value: object) -> list[Change]:
 
 
 def _second_version(config: Document) -> list[Change]:
-    """FSDP2 where FSDP1 is configured: its own keys go, the rest stays."""
+    """FSDP2 where FSDP1 is configured: its own keys go, and the old list, less what of it has a key of its own."""
     given: Mapping[str, Any] = config.get("fsdp_config") or {}
-    made: list[Change] = [Set("fsdp_version", 2, after="fsdp_config")]
+    listed = str(config.get("fsdp") or "")
+    made: list[Change] = [Set("fsdp_version", 2, after="fsdp_config"), *([Remove("fsdp")] if listed else [])]
+    if "offload" in listed:
+        made += _set_fsdp_key("offload_params")(config, True)
+    if "shard_grad_op" in listed and "reshard_after_forward" not in str(given):
+        made += _set_fsdp_key("reshard_after_forward")(config, False)
     for key, value in given.items():
         match key.removeprefix("fsdp_"):
             case name if name in OF_FSDP_1:
