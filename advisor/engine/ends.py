@@ -17,6 +17,7 @@ from advisor.engine.search import (
     WITHOUT_MASTERS,
     Point,
     fastest,
+    needs_masters,
     no_slower,
     points,
     usable_of,
@@ -36,12 +37,25 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
     family = [moves for moves in families(walk, first) if (walk.asked, moves) not in search.tried]
     search.tried.update((walk.asked, moves) for moves in family)
     left: list[Moves] = list(points(walk, family))
-    plan = None if search.fastest else _as_fast(search, walk, left, _allowed(walk, first))
-    plan = plan or _fastest(search, walk, left)
+    seconds = _allowed(walk, first)
+    plan = (None if search.fastest else _as_fast(search, walk, left, seconds)) or _fastest(search, walk, left)
+    if plan is not None and not search.fastest and _loses_masters(plan):
+        plan = _without_masters(search, walk, left, seconds) or plan
     if plan is None:
         search.lean.append(cache(partial(_lean_ends, walk, family)))
         search.vain.append((walk, family))
     return plan
+
+
+def _loses_masters(plan: Plan) -> bool:
+    """Whether a plan ends without the masters that its rate needs."""
+    return not WITHOUT_MASTERS.isdisjoint(plan.names) and needs_masters(plan.end.run)
+
+
+def _without_masters(search: Search, walk: Walk, candidates: Sequence[Moves], seconds: float) -> Plan | None:
+    """The plan of fewest edits among those that lose masters too, and take about as long as the run as written."""
+    alike = [moves for moves in candidates if not WITHOUT_MASTERS.isdisjoint(rule for rule, _ in moves)]
+    return _fewest_edits(search, walk, alike, seconds, weighed=LAST_RESORT)
 
 
 def _allowed(walk: Walk, moves: Moves) -> float:
@@ -60,9 +74,7 @@ def _as_fast(search: Search, walk: Walk, candidates: Sequence[Moves], seconds: f
         (usual if WEIGHTS.keys().isdisjoint(rule for rule, _ in moves) else others).append(moves)
     found = _fewest_edits(search, walk, usual, seconds)
     if found is None:
-        without_masters = [moves for moves in others if not WITHOUT_MASTERS.isdisjoint(rule for rule, _ in moves)]
-        found = _fewest_edits(search, walk, others, seconds)
-        return found or _fewest_edits(search, walk, without_masters, seconds, weighed=LAST_RESORT)
+        return _fewest_edits(search, walk, others, seconds)
     least = min(seconds, (found.end.seconds or 0.0) / EQUAL**2)
     return _fewest_edits(search, walk, others, least, len(found.steps)) or found
 

@@ -15,12 +15,12 @@ ANY = "b200"
 
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
-    """The fewest of these GPUs, and the next larger card, with which a plan ends well, with room if it can be had."""
+    """The fewest of these GPUs, and the next larger card, with which a plan fits, with room if it can be had."""
     return [hardware.title + plan.end.estimate.condition for plan, hardware in other_hardware(run, planned)]
 
 
 def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[Plan, Hardware]]:
-    """The same with the plans, each of which ends well: none where the largest of its kind does not."""
+    """The same with the plans, each of which fits: none where that on the largest of its kind does not."""
     hardware = run.hardware
     assert hardware is not None
     counts = [n for n in COUNTS if n > hardware.world_size]
@@ -28,10 +28,10 @@ def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[P
     more = [replace(hardware, gpus_per_node=n // on, nodes=on) for n, on in zip(counts, nodes, strict=True)]
     larger = [replace(hardware, gpu=gpu, free_bytes=None) for gpu in larger_gpus(hardware.gpu)]
     for places in (more, larger):
-        if not places or not planned(on_machines(run, places[-1])).ends_well:
+        if not places or planned(on_machines(run, places[-1])).verdict != "fits":
             continue
         ends = ((planned(on_machines(run, place)), place) for place in places)
-        yield from _first_with_room((plan, place) for plan, place in ends if plan.ends_well)
+        yield from _first_with_room((plan, place) for plan, place in ends if plan.verdict == "fits")
 
 
 def _first_with_room(ends: Iterable[tuple[Plan, Hardware]]) -> Iterator[tuple[Plan, Hardware]]:

@@ -25,8 +25,8 @@ def finds(run: Run) -> Iterator[Hit]:
 def quantized(run: Run) -> Iterator[Hit]:
     """A quantized base under FSDP2: not loaded by one process alone in 4 bits, and not with a loss of pairs."""
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
-    of_pairs = bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str)
-    goes = bool(of_pairs) and fits_whole(run)
+    of_pairs = run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str)
+    goes = of_pairs and fits_whole(run)
     loading = spelled(run, "cpu_ram_efficient_loading")
     if bits == "load_in_4bit" and loading and run.config.at(loading) is True:
         name = loading.rpartition(".")[2]
@@ -34,7 +34,7 @@ def quantized(run: Run) -> Iterator[Hit]:
             f"`{name}: true` with `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
         yield Hit(loading, message, () if goes else (Set(loading, False),))
-    if of_pairs:
+    if bits and of_pairs:
         refused = f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2"
         remedy = "leave FSDP out: each GPU can hold the model" if goes else "set `fsdp_version: 1`, or use DeepSpeed"
         yield Hit(bits, f"{refused}; {remedy}", WITHOUT_FSDP if goes else ())

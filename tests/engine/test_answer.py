@@ -500,8 +500,9 @@ liger_fused_linear_cross_entropy: true
 
 def test_where_states_go_to_the_host_what_fits_without_it_and_without_masters_is_told(tmp_path: Path):
     name = written(tmp_path, OFFLOADED)
-    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "8x h100-80gb host=2048GiB", name]).output.replace("\n  ", " ")
-    told = re.search(r"Not taken: Without the host, FSDP2 without .* trained; `(.*)` writes it\.", shown)
+    shown = CliRunner().invoke(main, ["check", "--isolated", "--gpus", "8x h100-80gb host=2048GiB", name]).output
+    words = shown.replace("\n  ", " ")
+    told = re.search(r"Not taken: Without the host, FSDP2 without .* trained; `(.*)` writes it\.", words)
     assert told is not None, shown
     command = ["check", "--isolated", "--gpus", "8x h100-80gb host=2048GiB", *told[1].split(), name]
     assert CliRunner().invoke(main, command).exit_code == 0
