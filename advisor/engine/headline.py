@@ -170,8 +170,8 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return hint
     if facts.stops:
         return corrections(list(map(stop_of, facts.stops)), options)
-    if facts.report.verdict == "fits" and not options and not _warnings_in(facts.report):
-        return "Nothing needs to change."
+    if facts.report.verdict == "fits" and not options:
+        return "No edit is needed to fit." if _warnings_in(facts.report) else "Nothing needs to change."
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate

@@ -20,8 +20,10 @@ NO_PACE = Pace()
 
 def more_time(option: Option, before: Pace) -> str:
     """``, +15% time``: of an optimizer step; ``a token`` where the edits change how many tokens that has."""
-    if not option.steps or option.seconds is None or before.seconds is None:
+    if not option.steps:
         return ""
+    if option.seconds is None or before.seconds is None:
+        return ", time unknown"
     more, of = option.seconds / before.seconds - 1, ""
     if option.tokens_per_second is not None and before.tokens is not None:
         each = before.tokens / option.tokens_per_second - 1

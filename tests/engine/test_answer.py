@@ -224,7 +224,7 @@ def test_time_is_told_by_the_token_where_an_edit_changes_how_many_a_step_has():
     assert more_time(longer, Pace(1.0, 100.0)) == ", same time a token"
     assert more_time(longer, Pace(1.0, 110.0)) == ", +10% time a token"
     assert more_time(longer, Pace(4.0, 200.0)) == ", +100% time"
-    assert more_time(longer, Pace()) == ""
+    assert more_time(longer, Pace()) == ", time unknown"
 
 
 def test_a_key_that_is_not_counted_leads_to_what_measures_it(tmp_path: Path):
