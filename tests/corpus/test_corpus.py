@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from advisor.documents import Document, Rename, as_path, read, write_all
+from advisor.engine.answer_steps import stops_in
 from advisor.engine.fix import fixed
 from advisor.engine.options import Options
 from advisor.errors import InputError
@@ -167,7 +168,8 @@ def test_most_runs_that_do_not_fit_are_made_to_fit(cases: list[Case]):
 
 def test_a_run_that_cannot_be_made_to_fit_is_told_how_many_bytes_are_missing(cases: list[Case]):
     for one in cases:
-        if lacks_memory(one) and not one.fits_when_fixed:
+        # An error that stops the run is repaired first, after which more memory may be needed.
+        if lacks_memory(one) and not one.fits_when_fixed and not stops_in(one.report.findings):
             said = " ".join(line for finding in one.report.findings for line in finding.help)
             found = MISSING.search(said)
             assert found, f"{one.name}: {said}"
