@@ -187,6 +187,12 @@ def test_preference_training_doubles_the_rows_and_needs_a_reference(make_run):
     assert (full.reference_model, adapter.reference_model, orpo.reference_model) == (True, False, False)
 
 
+@pytest.mark.parametrize(("training", "scores"), [("dpo", False), ("ipo", False), ("kto", True)])
+def test_a_reference_stays_loaded_once_its_probabilities_are_worked_out(make_run, training, scores):
+    run = make_run(LLAMA + f"rl: {training}\nmicro_batch_size: 2\nprecompute_ref_log_probs: true\n")
+    assert (run.reference_model, run.scores_reference) == (True, scores)
+
+
 def test_kto_has_no_pairs(make_run):
     run = make_run(LLAMA + "rl: kto\nsequence_len: 1000\nmicro_batch_size: 2\n")
     assert (run.paired, run.tokens, run.scores_reference) == (False, 2000, True)

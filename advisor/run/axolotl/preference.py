@@ -35,10 +35,12 @@ def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> Preferenc
     if made is not None:
         scores = (reader.number("trl.beta", 0.0) or reader.number("rl_beta", 0.0)) > 0
     else:
-        scores = rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs")
+        scores = rl in REFERENCE_LOSSES and not (rl != "kto" and reader.flag("precompute_ref_log_probs"))
     return {
         "rl": rl,
-        "reference_model": scores and adapter is None,
+        # DPO's stays on the GPU once its probabilities are worked out, too: axolotl/train.py:127-165@0.19.0,
+        # trl/trainer/dpo_trainer.py:909-936@1.9.0. KTO is not told of that key.
+        "reference_model": adapter is None and (scores or rl in REFERENCE_LOSSES),
         "scores_reference": scores,
         "chosen_cross_entropy": _scores_chosen(reader, rl),
         "rollouts": made,
