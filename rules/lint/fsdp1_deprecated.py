@@ -17,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
     else:
         what = f"`{given.rpartition('.')[2]}: {run.config.at(given)}` is FSDP1"
     message = f"{what}, which transformers is to drop with 5.20, and axolotl soon; move to `fsdp_version: 2`"
-    yield Hit(given or "fsdp_config", message, on_key=given is None)
+    yield Hit(given or "fsdp_config", f"{message}, which trains all weights without fp32 masters", on_key=given is None)
 
 
 rule = Rule(
