@@ -2,7 +2,7 @@
 
 from advisor.engine.states import State
 from advisor.memory import Estimate
-from advisor.memory.host_processes import NAME as PROCESSES
+from advisor.memory.host_processes import without_processes
 from advisor.memory.weights import weights_of
 from advisor.run import Run
 from advisor.speed import StepTime, step_time, traffic
@@ -55,7 +55,7 @@ def host_words(before: State, after: State) -> str:
 
 def _offloaded(found: Estimate) -> int:
     """Bytes on a host without those of its processes."""
-    return sum(term.bytes for term in found.host if term.name != PROCESSES)
+    return sum(term.bytes for term in without_processes(found.host))
 
 
 def _trained_on_node(run: Run) -> int:

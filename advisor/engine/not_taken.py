@@ -1,6 +1,6 @@
 """Ways that are as near as the one to take, and why another is taken."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from advisor.engine.answer import NotTaken, Option
 from advisor.engine.axes import LENGTH
@@ -50,8 +50,7 @@ def _on_the_gpus(asked: Asked) -> Iterator[NotTaken]:
     plan = planner(asked.options.without((*ignored, LENGTH)))(asked.run, False)
     if plan.verdict == "fits" and not plan.safe and not offloads(plan.end.run):
         kept = _named(plan, (EIGHT_BIT, "fsdp-2", "half-masters"))
-        command = " ".join(["--fix --unsafe-fixes", *(f"--ignore {rule}" for rule in ignored)])
-        yield _way(f"Without the host, {kept}", plan, f"it changes what is trained; `{command}` writes it")
+        yield _way(f"Without the host, {kept}", plan, f"it changes what is trained; {_written_without(ignored)}")
 
 
 def _why_first(edits: int, seconds: float | None, chosen: Option) -> str:
@@ -68,13 +67,17 @@ def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
     plan = planner(asked.options.without((*BRINGS_ADAPTERS, LENGTH)))(asked.run, False)
     if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None:
         kept = _named(plan, (EIGHT_BIT,))
-        ignored = " ".join(f"--ignore {rule}" for rule in BRINGS_ADAPTERS)
         yield _way(
             f"All weights trained{f', {kept}' if kept else ''}",
             plan,
-            f"in the flowchart adapters come first; `--fix --unsafe-fixes {ignored}` writes it",
+            f"in the flowchart adapters come first; {_written_without(BRINGS_ADAPTERS)}",
             keeps_more=True,
         )
+
+
+def _written_without(ignored: Iterable[str]) -> str:
+    """What writes a plan of all but these rules."""
+    return f"`{' '.join(['--fix --unsafe-fixes', *(f'--ignore {rule}' for rule in ignored)])}` writes it"
 
 
 def _named(plan: Plan, rules: Collection[str]) -> str:

@@ -37,6 +37,11 @@ class Price:
         """Whether few clouds sell the card."""
         return 0 < self.clouds < FEW_CLOUDS
 
+    @property
+    def origin(self) -> str:
+        """Of the table's: ``the median of 6 clouds, read 2026-05-24``."""
+        return f"the median of {self.clouds} clouds, read {dates_of([self])}"
+
 
 @record(eq=False)
 class Prices:
@@ -67,9 +72,7 @@ def shipped_prices() -> Mapping[str, Price]:
 def hourly_words(gpu: str, count: int) -> str:
     """``$2.08 an hour, the median of 6 clouds, read 2026-05-24``: of cards by the table, empty where it has none."""
     price = shipped_prices().get(gpu)
-    if price is None:
-        return ""
-    return f"${price.amount * count:.2f} an hour, the median of {price.clouds} clouds, read {dates_of([price])}"
+    return "" if price is None else f"${price.amount * count:.2f} an hour, {price.origin}"
 
 
 def dates_of(prices: list[Price]) -> str:

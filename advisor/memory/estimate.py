@@ -78,8 +78,7 @@ def _host_terms_of(run: Run) -> tuple[HostTerm, ...]:
 @lru_cache(maxsize=4)
 def _cached_host_terms(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
     """What offloading keeps on the host, and what processes take. A search asks for it before the estimate does."""
-    local = run.hardware.gpus_per_node if run.hardware else 1
-    return with_processes(host_terms(run, model, weights_of(run, model)), local)
+    return with_processes(host_terms(run, model, weights_of(run, model)), run.ranks_of_a_node)
 
 
 @lru_cache(maxsize=4)

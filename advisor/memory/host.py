@@ -40,7 +40,7 @@ def host_usable(hardware: Hardware, terms: Sequence[HostTerm]) -> int | None:
 
 def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTerm, ...]:
     """Bytes on each node, over all its ranks: in training, or while it loads, whichever is more."""
-    local = run.hardware.gpus_per_node if run.hardware else 1
+    local = run.ranks_of_a_node
     training, loading = _in_training(run, model, weights, local), _while_loading(run, model, weights, local)
     return max(training, loading, key=_least)
 

@@ -1,6 +1,6 @@
 """Host memory of a node that is there in any run: of its processes, and of what runs next to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from advisor.memory.ledger import HostTerm
 from advisor.util import GIB
@@ -15,6 +15,11 @@ SOURCE = (
     "https://github.com/pytorch/pytorch/issues/12873: 1.9 GB resident after the first kernel; 2 GiB for the system: "
     "a judgement"
 )
+
+
+def without_processes(terms: Iterable[HostTerm]) -> list[HostTerm]:
+    """What is on a host but for its processes."""
+    return [term for term in terms if term.name != NAME]
 
 
 def with_processes(terms: Sequence[HostTerm], local: int) -> tuple[HostTerm, ...]:

@@ -1,6 +1,6 @@
 """The time of a step on the screen: its range, of what it is made, hours and cost of a whole run."""
 
-from advisor.hardware.prices import Price, dates_of
+from advisor.hardware.prices import Price
 from advisor.record import record
 from advisor.report.style import Style
 from advisor.run import Run
@@ -67,8 +67,7 @@ def _cost(least: float, most: float, price: Price) -> str:
     costs = f"{least * price.amount:,.2f} to {most * price.amount:,.2f}"
     if not price.is_shipped:
         return f"{costs} at {price.amount:g} a GPU-hour"
-    median = f"the median of {price.clouds} clouds, read {dates_of([price])}"
-    return f"about {costs} USD at {price.amount:g} a GPU-hour, {median} (--price)"
+    return f"about {costs} USD at {price.amount:g} a GPU-hour, {price.origin} (--price)"
 
 
 def steps_of(run: Run, tokens: float | None) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.hardware.prices import Price, dates_of
+from advisor.hardware.prices import Price
 from advisor.report.cards import money
 from advisor.report.style import Style
 from advisor.report.table import Row, table
@@ -136,7 +136,7 @@ def price_words(price: Price) -> str:
     """What a cost is made of."""
     if not price.is_shipped:
         return f"Cost at {price.amount:g} a GPU-hour."
-    return f"Cost in USD at {price.amount:g} a GPU-hour, the median of {price.clouds} clouds, read {dates_of([price])}."
+    return f"Cost in USD at {price.amount:g} a GPU-hour, {price.origin}."
 
 
 def _seen(found: "Ways", style: Style) -> Iterator[str]:

@@ -304,6 +304,11 @@ class Run:
         """Processes, one a GPU."""
         return self.hardware.world_size if self.hardware else 1
 
+    @property
+    def ranks_of_a_node(self) -> int:
+        """Processes of one node."""
+        return self.hardware.gpus_per_node if self.hardware else 1
+
     @cached_property
     def uses_images(self) -> bool:
         """Whether it is given a processor, without which axolotl trains on text alone."""

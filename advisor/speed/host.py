@@ -107,9 +107,8 @@ def cpu_step(run: Run, weights: Weights, host: Host, constants: Constants) -> fl
     share = trained / run.shard_size
     match run.sharding:
         case Zero(offload_optimizer="cpu" | "nvme"):
-            per_node = run.hardware.gpus_per_node if run.hardware else 1
             width = _stepped_bytes(run, run.sharding)
-            of_node = width * min(trained, share * per_node) / host.memory
+            of_node = width * min(trained, share * run.ranks_of_a_node) / host.memory
             return max(width * share / host.process, of_node) + run.compute_bytes * share / host.copies
         case Fsdp(offload_params=True):
             generation = host.memory / constants.host_bytes_per_second["ddr4"].value

@@ -2,6 +2,7 @@
 
 from advisor import Example, Rule, Run, RunEdits, but, only
 from advisor.engine.sharing import sharing
+from advisor.engine.states import loses_masters
 
 
 def applies(run: Run) -> bool:
@@ -36,18 +37,17 @@ def label(before: Run, after: Run) -> str:
         return "FSDP2 without FSDP1's fp32 weights"
     if before.zero is None:
         return "FSDP2"
-    drops_masters = before.has_masters and not after.has_masters
-    return "FSDP2 without DeepSpeed's fp32 masters" if drops_masters else "FSDP2 in place of DeepSpeed"
+    return "FSDP2 without DeepSpeed's fp32 masters" if loses_masters(before, after) else "FSDP2 in place of DeepSpeed"
 
 
 def price(before: Run, after: Run) -> str:
     """What is given up: precision where the masters go."""
-    if before.has_masters and not after.has_masters:
+    if loses_masters(before, after):
         return "Without fp32 masters small updates of weights are rounded away."
     return "Each layer is gathered in forward and backward of every micro-step."
 
 
-def loses_masters(run: Run) -> bool:
+def takes_masters(run: Run) -> bool:
     """Whether all weights are trained with masters that are gone then, if DeepSpeed's JSON does not say otherwise."""
     return run.adapter is None and (run.zero is not None or run.fsdp is not None)
 
@@ -68,7 +68,7 @@ rule = Rule(
     cost="An all-gather of each layer in forward and backward, in every micro-step; slow over PCIe or between nodes.",
     because=sharing("weights, gradients and states"),
     price=price,
-    safe=lambda run: not eight_bit(run) and not loses_masters(run),
+    safe=lambda run: not eight_bit(run) and not takes_masters(run),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
     examples=(
         Example(

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Remove, Rule, Run, but
+from advisor.run.axolotl.preference import BY_DPO
 
 KEY = "precompute_ref_log_probs"
-DPO = frozenset({"dpo", "ipo"})
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Both keys on."""
-    if run.rl in DPO and run.is_on(KEY) and run.is_on("dpo_use_liger_kernel"):
+    if run.rl in BY_DPO and run.is_on(KEY) and run.is_on("dpo_use_liger_kernel"):
         message = f"`{KEY}: true` with `dpo_use_liger_kernel: true` stops the trainer once the model is loaded"
         yield Hit(KEY, f"{message}; remove it, as the fused loss saves more", (Remove(KEY),))
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Remove, Rule, Run, but
+from advisor.run.axolotl.preference import BY_DPO
 
 KEY = "dpo_padding_free"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """The key on."""
-    if run.rl in {"dpo", "ipo"} and run.is_on(KEY):
+    if run.rl in BY_DPO and run.is_on(KEY):
         yield Hit(KEY, f"`{KEY}: true` has no effect: TRL has switched it off, and rows are padded; remove it", EDIT)
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
+from advisor import Hit, Rule, Run, but, is_mapping, only
+from advisor.schemas.entries import entries_of
 
 METHODS = ("grpo", "gdpo")
 OF_PAIRS = ("chat_template", "chatml", "llama3", "zephyr", "user_defined")
@@ -13,18 +14,17 @@ OF_TEXTS = ("alpaca", "completion", "input_output", "alpaca_chat", "metharme", "
 
 def finds(run: Run) -> Iterator[Hit]:
     """Each dataset whose type is a name of axolotl's, or a format: a function of one's own is what is wanted."""
-    listed = run.config.get("datasets")
-    for number, item in enumerate(listed if is_list(listed) and run.rl in METHODS else ()):
-        kind = item.get("type") if is_mapping(item) else None
+    for at, item in entries_of(run.config) if run.rl in METHODS else ():
+        kind = item.get("type")
         name = "user_defined" if is_mapping(kind) else str(kind).split(".")[0]
         if name in OF_TEXTS:
             message = (
                 f"`type: {kind}` is no way of reading rows under `rl: {run.rl}`: it risks that axolotl stops there"
             )
-            yield Hit(f"datasets.{number}.type", f"{message}; name a function, `my_rewards.to_prompt`")
+            yield Hit(f"{at}.type", f"{message}; name a function, `my_rewards.to_prompt`")
         elif name in OF_PAIRS:
             message = f"`type` under `rl: {run.rl}` reads pairs: it risks a KeyError 'chosen' at the first row without"
-            yield Hit(f"datasets.{number}.type", f"{message}; name a function, `my_rewards.to_prompt`", on_key=True)
+            yield Hit(f"{at}.type", f"{message}; name a function, `my_rewards.to_prompt`", on_key=True)
 
 
 rule = Rule(

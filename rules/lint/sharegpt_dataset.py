@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_list, is_mapping
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but
+from advisor.schemas.entries import entries_of
 from advisor.schemas.refusals import refused
 
 GONE = "sharegpt"
@@ -16,16 +17,14 @@ WITH_IT = ("conversation", "field", "field_human", "field_model")
 
 def finds(run: Run) -> Iterator[Hit]:
     """Every such item of ``datasets``."""
-    listed = run.config.get("datasets")
-    for number, item in enumerate(listed if is_list(listed) else ()):
-        kind = item.get("type") if is_mapping(item) else None
+    for at, item in entries_of(run.config):
+        kind = item.get("type")
         if isinstance(kind, str) and kind.startswith(GONE):
             because = "the type has been removed"
             remedy = (
                 f"write `type: chat_template`, and where the turns are `{TURNS}` of `from` and `value`, say so by "
                 "`field_messages` and `message_property_mappings`"
             )
-            at = f"datasets.{number}"
             yield Hit(f"{at}.type", refused(run, f"`type: {kind}`", because, remedy), tuple(changes(run, at, item)))
 
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
+from advisor import Hit, Rule, Run, but, only
+from advisor.schemas.entries import entries_of
 
 READ = "tools"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Each dataset that names another column."""
-    listed = run.config.get("datasets")
-    for number, item in enumerate(listed if is_list(listed) and run.rl is None else ()):
-        name = item.get("field_tools") if is_mapping(item) else None
+    for at, item in entries_of(run.config) if run.rl is None else ():
+        name = item.get("field_tools")
         if name and name != READ:
             message = f"`field_tools: {name}` is silently ignored: axolotl reads the column `{READ}` alone, and trains"
-            yield Hit(f"datasets.{number}.field_tools", f"{message} these rows without tools; rename the column")
+            yield Hit(f"{at}.field_tools", f"{message} these rows without tools; rename the column")
 
 
 rule = Rule(

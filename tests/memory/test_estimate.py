@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.memory import estimate
-from advisor.memory.host_processes import NAME as PROCESSES
+from advisor.memory.host_processes import without_processes
 from advisor.memory.weights import weights_of
 
 GIB = 1 << 30
@@ -102,7 +102,7 @@ def test_offloading_moves_eighteen_bytes_a_parameter_and_a_gradient_a_rank_to_th
     run = make_run(LLAMA, "8x a100-80gb", config)
     found = estimate(run)
     assert found is not None
-    offloaded = sum(term.bytes for term in found.host if term.name != PROCESSES)
+    offloaded = sum(term.bytes for term in without_processes(found.host))
     assert offloaded == pytest.approx(18 * P + 8 * 2 * TABLE, rel=1e-6)
     assert found.host_pinned == 0
     assert "optimizer states" not in terms(run, "optimizer step")

@@ -7,8 +7,7 @@ import pytest
 
 from advisor.memory import estimate
 from advisor.memory.host import host_terms
-from advisor.memory.host_processes import LEAST_OF_A_RANK
-from advisor.memory.host_processes import NAME as PROCESSES
+from advisor.memory.host_processes import LEAST_OF_A_RANK, NAME, without_processes
 from advisor.memory.nvme import disk_note
 from advisor.opening import open_configs
 from advisor.util import gib
@@ -107,7 +106,7 @@ def on_host(zero: Mapping[str, object] | None, gpus: str = EIGHT, **keys: object
     config = {**MOE, **keys, **({"deepspeed": {"zero_optimization": zero, "bf16": {"enabled": True}}} if zero else {})}
     found = estimate(open_configs(config, gpus=gpus).run)
     assert found is not None
-    return {name: size for name, size in named(found.host).items() if name != PROCESSES}
+    return named(without_processes(found.host))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def on_host(zero: Mapping[str, object] | None, gpus: str = EIGHT, **keys: object
 def test_processes_are_counted_where_something_is_offloaded(keys: dict[str, object], least: list[int]):
     found = estimate(open_configs({**MOE, **keys}, gpus=EIGHT).run)
     assert found is not None
-    assert [term.least for term in found.host if term.name == PROCESSES] == least
+    assert [term.least for term in found.host if term.name == NAME] == least
 
 
 def test_each_rank_stacks_the_experts_of_a_split_checkpoint_while_it_loads():

@@ -13,8 +13,7 @@ pytest.importorskip("deepspeed")
 pytest.importorskip("transformers")
 
 from advisor.memory import estimate
-from advisor.memory.host_processes import LEAST_OF_A_RANK, MOST_OF_A_RANK
-from advisor.memory.host_processes import NAME as PROCESSES
+from advisor.memory.host_processes import LEAST_OF_A_RANK, MOST_OF_A_RANK, without_processes
 from advisor.memory.ledger import HostTerm
 from advisor.opening import open_configs
 from advisor.run import Run
@@ -125,7 +124,7 @@ class Offloaded:
     def terms(self) -> dict[str, HostTerm]:
         found = estimate(self.run)
         assert found is not None
-        return {term.name: term for term in found.host if term.name != PROCESSES}
+        return {term.name: term for term in without_processes(found.host)}
 
     def held(self, *parts: str) -> int:
         """Bytes of the parts, on the whole node."""

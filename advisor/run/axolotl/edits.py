@@ -5,6 +5,7 @@ from typing import Any
 
 from advisor.documents import Change, Document, Remove, Set
 from advisor.run.axolotl.read import LEGACY_ATTENTION
+from advisor.run.axolotl.sharding import reshards, strategies_of, without_prefixes
 
 FSDP_QLORA = {
     "cpu_ram_efficient_loading": True,
@@ -24,8 +25,6 @@ FSDP_2 = {
     "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
     "state_dict_type": "FULL_STATE_DICT",
 }
-
-
 OF_FSDP_1 = (
     *("sync_module_states", "use_orig_params", "limit_all_gathers", "backward_prefetch", "forward_prefetch"),
     *("sharding_strategy", "version"),
@@ -163,20 +162,14 @@ def _set_fsdp2(config: Document, _value: object) -> list[Change]:
 def _second_version(config: Document) -> list[Change]:
     """FSDP2 where FSDP1 is configured: its own keys go, and the old list, less what of it has a key of its own."""
     given: Mapping[str, Any] = config.get("fsdp_config") or {}
-    listed = str(config.get("fsdp") or "")
-    made: list[Change] = [Set("fsdp_version", 2, after="fsdp_config"), *([Remove("fsdp")] if listed else [])]
-    if "offload" in listed:
+    settings, strategies = without_prefixes(given), strategies_of(config.get("fsdp"))
+    own = (Remove(("fsdp_config", key)) for key in given if key.removeprefix("fsdp_") in OF_FSDP_1)
+    made: list[Change] = [Set("fsdp_version", 2, after="fsdp_config"), Remove("fsdp"), *own]
+    if "offload" in strategies:
         made += _set_fsdp_key("offload_params")(config, True)
-    if "shard_grad_op" in listed and "reshard_after_forward" not in str(given):
-        made += _set_fsdp_key("reshard_after_forward")(config, False)
-    for key, value in given.items():
-        match key.removeprefix("fsdp_"):
-            case name if name in OF_FSDP_1:
-                made.append(Remove(("fsdp_config", key)))
-            case "reshard_after_forward" if isinstance(value, str):
-                made.append(Set(("fsdp_config", key), value.upper() == "FULL_SHARD"))
-            case _:
-                pass
+    whole, written = reshards(settings, strategies), settings.get("reshard_after_forward")
+    if isinstance(written, str) or (written is None and not whole):
+        made += _set_fsdp_key("reshard_after_forward")(config, whole)
     return made
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
-REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
+BY_DPO = frozenset({"dpo", "ipo"})
+"""What TRL's DPO trainer does."""
+REFERENCE_LOSSES = BY_DPO | {"kto"}
 WITHOUT_DROPOUT = frozenset({"dpo", "ipo", "kto", "orpo", "simpo"})
 """Whose trainers set every dropout to 0, by ``disable_dropout``, which axolotl leaves as it is.
 
@@ -35,7 +37,8 @@ def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> Preferenc
     if made is not None:
         scores = (reader.number("trl.beta", 0.0) or reader.number("rl_beta", 0.0)) > 0
     else:
-        scores = rl in REFERENCE_LOSSES and not (rl != "kto" and reader.flag("precompute_ref_log_probs"))
+        worked_out = rl in BY_DPO and reader.flag("precompute_ref_log_probs")
+        scores = rl in REFERENCE_LOSSES and not worked_out
     return {
         "rl": rl,
         # DPO's stays on the GPU once its probabilities are worked out, too: axolotl/train.py:127-165@0.19.0,

@@ -39,10 +39,10 @@ def fsdp(reader: Reader) -> Fsdp | None:
     The version is pinned to 1 where none is given (validation.py:1216-1232@0.19.0).
     """
     given: Mapping[str, object] = reader.mapping("fsdp_config") if reader.has("fsdp_config") else {}
-    strategies = _fsdp_strategies(reader)
+    strategies = strategies_of(reader.take("fsdp", (), "not given"))
     if not given and not strategies:
         return None
-    settings = {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
+    settings = without_prefixes(given)
     efficient = truth(settings, "cpu_ram_efficient_loading")
     version = reader.source.at("fsdp_version") or settings.get("fsdp_version") or settings.get("version") or 1
     reader.origins["fsdp_version"] = (
@@ -62,9 +62,13 @@ def fsdp(reader: Reader) -> Fsdp | None:
     )
 
 
-def _fsdp_strategies(reader: Reader) -> frozenset[str]:
-    """What the deprecated ``fsdp:`` list holds."""
-    value = reader.take("fsdp", (), "not given")
+def without_prefixes(given: Mapping[str, object]) -> dict[str, object]:
+    """The settings of ``fsdp_config`` by their new names."""
+    return {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
+
+
+def strategies_of(value: object) -> frozenset[str]:
+    """What the deprecated ``fsdp:`` holds, a list or its words."""
     if is_list(value):
         return frozenset(str(item) for item in value)
     if isinstance(value, str):
