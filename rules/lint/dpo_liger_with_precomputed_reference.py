@@ -29,7 +29,7 @@ rule = Rule(
     """,
     cost="The reference's forward in every micro-step.",
     safe=True,
-    source="trl/trainer/dpo_trainer.py:803-807@1.9.0; axolotl/core/trainers/dpo/__init__.py:39-46@0.19.0",
+    source="trl/trainer/dpo_trainer.py:803-807@1.9.0",
     examples=(
         Example(
             before="""

@@ -26,15 +26,15 @@ def quantized(run: Run) -> Iterator[Hit]:
     """A quantized base under FSDP2: not loaded by one process alone in 4 bits, and not with a loss of pairs."""
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
     of_pairs = run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str)
-    goes = of_pairs and fits_whole(run)
     loading = spelled(run, "cpu_ram_efficient_loading")
-    if bits == "load_in_4bit" and loading and run.config.at(loading) is True:
+    if not of_pairs and bits == "load_in_4bit" and loading and run.config.at(loading) is True:
         name = loading.rpartition(".")[2]
         message = (
             f"`{name}: true` with `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
-        yield Hit(loading, message, () if goes else (Set(loading, False),))
+        yield Hit(loading, message, (Set(loading, False),))
     if bits and of_pairs:
+        goes = fits_whole(run)
         refused = f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2"
         remedy = "leave FSDP out: each GPU can hold the model" if goes else "set `fsdp_version: 1`, or use DeepSpeed"
         yield Hit(bits, f"{refused}; {remedy}", WITHOUT_FSDP if goes else ())
@@ -78,6 +78,7 @@ PAIRS = """
     lora_alpha: 32
     lora_target_linear: true
     rl: kto
+    remove_unused_columns: false
     sequence_len: 2048
     micro_batch_size: 1
     gradient_checkpointing: true
@@ -137,13 +138,10 @@ rule = Rule(
             after=PAIRS.format(model="Qwen/Qwen2.5-7B"),
         ),
         *(
-            Example(
-                gpus="4x rtx-4090",
-                before=SHARDED_PAIRS.format(model=model),
-                after=SHARDED_PAIRS.format(model=model).replace("loading: true", "loading: false"),
-            )
+            but(f"base_model: {model}", gpus="4x rtx-4090", kept=True)
             for model in ("meta-llama/Llama-3.1-70B", "nobody/knows-this")
         ),
+        but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("rl", "remove_unused_columns")),
         but(
             "adapter: lora",
             "load_in_8bit: true",

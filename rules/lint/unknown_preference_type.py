@@ -48,7 +48,7 @@ rule = Rule(
         own. A type is a module and a function in it; one without a dot is the function `default`. What is not there
         ends in "Failed to load dataset transform function".
     """,
-    source="axolotl/utils/data/rl.py:317-337@0.19.0; axolotl/prompt_strategies/base.py:12-37@0.19.0",
+    source="axolotl/utils/data/rl.py:317-337@0.19.0; axolotl/prompt_strategies/base.py:12-34@0.19.0",
     examples=(
         only(
             "base_model: Qwen/Qwen2.5-7B",
