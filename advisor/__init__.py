@@ -69,5 +69,6 @@ HOMES = {
 def __getattr__(name: str) -> Any:
     """A public name, from the module that holds it."""
     if name in HOMES:
-        return getattr(import_module(f"advisor.{HOMES[name]}"), name)
+        globals()[name] = getattr(import_module(f"advisor.{HOMES[name]}"), name)
+        return globals()[name]
     raise AttributeError(name)

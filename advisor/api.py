@@ -9,7 +9,8 @@ from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.memory import Estimate
 from advisor.opening import Config, config_document, open_configs
-from advisor.session import RunOptions, check_config, check_config_text, plain_session, text_session
+from advisor.session import RunOptions, check_config
+from advisor.session.text import check_config_text, plain_session, text_session
 from advisor.speed import Conditions, StepTime, Unpriced
 from advisor.speed import step_time as priced_run
 

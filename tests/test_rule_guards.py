@@ -186,11 +186,11 @@ rule = Rule(id="our-rule", stage="lint", title="t", why="w", source="s", finds=f
 def test_the_clause_without_an_example_is_named(tmp_path: Path, other: str, survivors: list[str]):
     file = tmp_path / "our_rule.py"
     file.write_text(GUARDED.replace("OTHER", other))
-    assert list(Guarded(load_rule(file), file).survivors()) == survivors
+    assert list(Guarded(load_rule(str(file)), file).survivors()) == survivors
 
 
 def test_an_example_that_fails_anyway_guards_nothing(tmp_path: Path):
     file = tmp_path / "our_rule.py"
     file.write_text(GUARDED.replace("OTHER", 'Example(before="base_model: gpt2"),'))
     with pytest.raises(AssertionError, match=re.escape("examples [3] of our-rule fail as they are")):
-        list(Guarded(load_rule(file), file).survivors())
+        list(Guarded(load_rule(str(file)), file).survivors())

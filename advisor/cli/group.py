@@ -1,6 +1,5 @@
 """What all commands share, those of plugins too: one clear line where something goes wrong, and common options."""
 
-import gc
 import sys
 from typing import Any
 
@@ -23,7 +22,6 @@ class Telling(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
         take_places()
         write_all_letters()
         try:

@@ -50,7 +50,7 @@ def test_command(folder: str | None) -> int:
     if not rules:
         raise InputError("contains no rules", folder or "", remedy="put one rule a file into it, `my_rule.py`")
     failed = [f"{rule.id}: {failure}" for rule in rules for failure in failures_of(rule)]
-    examples = sum(len(rule.examples) for rule in rules)
+    examples = sum(len(rule.given) for rule in rules)
     for line in failed:
         click.echo(line)
     counted = f"{len(rules)} rule{'s' * (len(rules) != 1)}, {examples} example{'s' * (examples != 1)}"

@@ -6,7 +6,6 @@ from typing import Any, cast
 from advisor.documents.block import Block, replace_in_block, replace_root
 from advisor.documents.changes import Change, Path, Rename, as_path
 from advisor.documents.draft import Additions, Draft, Slot, walk
-from advisor.documents.flow import Flow, replace_in_flow
 from advisor.documents.node import Node, same
 from advisor.documents.yaml_tree import is_merge
 from advisor.documents.yaml_writer import scalar
@@ -56,6 +55,8 @@ def _replace(draft: Draft, node: Node, new: Any, slot: Slot) -> None:
     if slot.kind == "root" and not draft.is_json:
         replace_root(draft, node, new)
     elif slot.kind == "flow" or draft.is_json:
+        from advisor.documents.flow import replace_in_flow
+
         replace_in_flow(draft, node, new, slot)
     else:
         replace_in_block(draft, node, new, slot)
@@ -195,6 +196,8 @@ def _rearrange(draft: Draft, node: Node, keep: list[bool], additions: Additions)
     if all(keep) and not additions:
         return
     if node.style == "{":
+        from advisor.documents.flow import Flow
+
         Flow(draft, node, keep, additions).edit()
     else:
         Block(draft, node, keep, additions).edit()

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 import yaml
+from yaml.reader import Reader
 
 from advisor.documents.changes import Path
 from advisor.documents.json_tree import json_tree, json_values
@@ -13,14 +14,12 @@ from advisor.documents.node import Node, Text
 from advisor.documents.yaml_tree import TreeError, described, is_merge, yaml_tree
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.util import MAX_BYTES
+from advisor.util import MAX_BYTES, regex
 
 Syntax = Literal["yaml", "json"]
 _BOM = b"\xef\xbb\xbf"
-_FORBIDDEN = {
-    "yaml": re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"),
-    "json": re.compile("\0"),
-}
+_FORBIDDEN: dict[str, re.Pattern[str]] = {"yaml": Reader.NON_PRINTABLE, "json": regex("\0")}
+"""PyYAML's own pattern: to compile its equal is a tenth of a check (``make bench``)."""
 
 
 @record(eq=False)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from advisor.engine.finding import OF_HOST, Finding
-from advisor.engine.hardware_that_fits import hardware_that_would_do
 from advisor.engine.states import Plan
 from advisor.memory import estimate
 from advisor.record import replace
@@ -23,6 +22,8 @@ def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Fin
     if not found.lacks_host:
         lines.insert(0, _batch_of_one(run))
     if plan.verdict == "does-not-fit":
+        from advisor.engine.hardware_that_fits import hardware_that_would_do
+
         enough = hardware_that_would_do(run, lambda other: planner(other, False))
         fits = f"with the same steps it would fit {' or '.join(enough)}"
         lines.append(fits if enough else "no hardware in the catalogue is enough")

@@ -5,7 +5,6 @@ from dataclasses import field
 from typing import TypeVar
 
 from advisor.engine.bases import Tier
-from advisor.engine.plan import plan_fit
 from advisor.engine.points import Moves, Paths
 from advisor.engine.rule import Hit, Rule
 from advisor.engine.speedups import sequence
@@ -60,6 +59,8 @@ class PlanMemo:
 
     def _planned(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool, fastest: bool) -> Plan:
         """A plan that is made, from what others of the same run have worked out."""
+        from advisor.engine.plan import plan_fit
+
         start, walked = _kept(self.walked, run, lambda: (State(run), {}), MOST_WALKED)
         return plan_fit(start, flowchart, safe_only=safe_only, fastest=fastest, walked=walked)
 

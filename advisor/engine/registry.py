@@ -1,15 +1,16 @@
 """Finds rules by folder: one file, one ``rule``; and the order of the flowchart, which is data."""
 
 import importlib
-import re
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from advisor.engine.bytecode import bytecode
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
 from advisor.record import replace
@@ -31,8 +32,13 @@ def built_in_folder() -> Path:
 @lru_cache(maxsize=8)
 def built_in_rules(stage: Stage) -> Mapping[str, Rule]:
     """The advisor's own rules of one stage, by id."""
-    files = sorted(path for path in (built_in_folder() / stage).glob("*.py") if not path.name.startswith("_"))
-    return {rule.id: rule for rule in (load_rule(path, stage) for path in files)}
+    folder = os.path.join(built_in_folder(), stage, "")
+    return {rule.id: rule for rule in (load_rule(path, stage) for path in _own_code() if path.startswith(folder))}
+
+
+@lru_cache(maxsize=1)
+def _own_code() -> Mapping[str, CodeType | None]:
+    return bytecode(built_in_folder(), STAGES)
 
 
 def organisation_rules(packs: Iterable["Pack"]) -> Mapping[str, Rule]:
@@ -48,7 +54,7 @@ def organisation_rules(packs: Iterable["Pack"]) -> Mapping[str, Rule]:
 def add(found: dict[str, Rule], pack: "Pack", stage: Stage | None = None) -> None:
     """The rules of one more folder, none of which may replace another. What they raise is theirs."""
     for path in pack.rules(stage or ""):
-        rule = load_rule(path, stage, pack)
+        rule = load_rule(str(path), stage, pack)
         if rule.id in found or is_built_in(rule.id):
             other = "another of yours" if rule.id in found else "one of the advisor's own"
             raise InputError(f"the rule `{rule.id}` has the name of {other}", str(path), remedy="rename it")
@@ -61,40 +67,37 @@ def is_built_in(rule: str) -> bool:
     return any((built_in_folder() / stage / f"{rule.replace('-', '_')}.py").is_file() for stage in STAGES)
 
 
-def load_rule(path: Path, stage: Stage | None = None, pack: "Pack | None" = None) -> Rule:
+def load_rule(path: str, stage: Stage | None = None, pack: "Pack | None" = None) -> Rule:
     """The ``rule`` of one file, whose id is the file's name with dashes; without a ``pack`` it is one of ours."""
     rule = getattr(executed(path, pack), "rule", None)
     if not isinstance(rule, Rule):
-        raise InputError("a rule file must define `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
-    if rule.id != path.stem.replace("_", "-"):
-        raise InputError(f"the rule's id `{rule.id}` is not the file's name", str(path), remedy="rename one of them")
+        raise InputError("a rule file must define `rule = Rule(...)`", path, remedy="see CONTRIBUTING.md")
+    if rule.id != os.path.basename(path).removesuffix(".py").replace("_", "-"):
+        raise InputError(f"the rule's id `{rule.id}` is not the file's name", path, remedy="rename one of them")
     if stage is not None and rule.stage != stage:
-        raise InputError(f"a `{rule.stage}` rule is in the folder `{stage}`", str(path), remedy="move the file")
-    if rule.begins_with_variation:
+        raise InputError(f"a `{rule.stage}` rule is in the folder `{stage}`", path, remedy="move the file")
+    if pack is not None and rule.begins_with_variation:
         message = "a variation stands before the first full example that fires"
-        raise InputError(message, str(path), remedy="begin with an `Example` in full")
+        raise InputError(message, path, remedy="begin with an `Example` in full")
     return rule
 
 
-def executed(path: Path, pack: "Pack | None" = None) -> ModuleType:
+def executed(path: str, pack: "Pack | None" = None) -> ModuleType:
     """The module of a rule file; what goes wrong inside it is reported with its file."""
     try:
-        return _own_module(path) if pack is None else pack.module(path)
+        return _own_module(path) if pack is None else pack.module(Path(path))
     except Exception as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
-        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
+        raise InputError(f"{type(error).__name__}: {error}", path, line, remedy="fix the rule file") from error
 
 
-def _own_module(path: Path) -> ModuleType:
-    """The module of one of the advisor's own rules, from its bytecode where there is some.
-
-    Without a spec, which costs as much as reading and running the file.
-    """
-    name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
+def _own_module(path: str) -> ModuleType:
+    """The module of one of the advisor's own rules; without a spec, which costs as much as running the file."""
+    name = f"advisor_rule_{path}"
     if name not in sys.modules:
         module = ModuleType(name)
-        module.__file__ = str(path)
-        exec(SourceFileLoader(name, str(path)).get_code(name) or "", vars(module))
+        module.__file__ = path
+        exec(_own_code().get(path) or SourceFileLoader(name, path).get_code(name) or "", vars(module))
         sys.modules[name] = module
     return sys.modules[name]
 

@@ -39,6 +39,7 @@ class Hit:
         return tuple((document, edits) for document, edits in both if edits)
 
 
+Examples = tuple[Example | Variation, ...]
 Words = str | Callable[["Run", "Run"], str]
 """What a step says of itself, or how it finds that from the runs before and after it."""
 
@@ -90,8 +91,8 @@ class Rule:
     title: str
     why: str
     source: str
-    examples: tuple[Example | Variation, ...]
-    """A variation is of the last full one before it that fires."""
+    examples: "Examples | Callable[[], Examples]"
+    """A variation is of the last full one before it that fires. A function where a check need not make them."""
     label: Words = ""
     """Of the runs before and after the step, where numbers say more."""
     cost: str = ""
@@ -111,9 +112,14 @@ class Rule:
     offer: bool = False
 
     @property
+    def given(self) -> Examples:
+        """The examples as the file has them."""
+        return self.examples() if callable(self.examples) else self.examples
+
+    @property
     def begins_with_variation(self) -> bool:
         """Whether a variation has no full example that it could be of."""
-        first = next((one for one in self.examples if isinstance(one, Variation) or one.expects_finding), None)
+        first = next((one for one in self.given if isinstance(one, Variation) or one.expects_finding), None)
         return isinstance(first, Variation)
 
     @property
@@ -121,7 +127,7 @@ class Rule:
         """The examples, each in full; the loader refuses a rule that begins with a variation."""
         found: list[Example] = []
         full = Example("")
-        for example in self.examples:
+        for example in self.given:
             shown = example.of(full) if isinstance(example, Variation) else example
             if shown is example and shown.expects_finding:
                 full = shown

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.hardware.gpu import GIB, Gpu
@@ -18,8 +18,11 @@ from advisor.util import regex
 GPUS = Path(__file__).with_name("gpus.json")
 RARER = Path(__file__).with_name("rarer_gpus.json")
 # Words that tell no two cards of the catalogue apart. "laptop", "d", "max-q" and "super" do, so they stay.
-DECORATION = regex(
-    "nvidia|amd|radeon|geforce|instinct|tesla|rtx|generation|blackwell|workstation|server|edition|hbm[23]e?|gpus?"
+DECORATION = frozenset(
+    [
+        *("nvidia", "amd", "radeon", "geforce", "instinct", "tesla", "rtx", "generation", "blackwell", "workstation"),
+        *("server", "edition", "hbm2", "hbm2e", "hbm3", "hbm3e", "gpu", "gpus"),
+    ]
 )
 WORD, SIZE, GAP = regex("[a-z0-9]+"), regex(r"(\d+)g(?:i?b)?"), regex(r"(?<=\d)\s+(?=gi?b\b)")
 MODEL, STATIONS = regex(r"([a-z]*)(\d{1,6})([a-z].*)?"), frozenset(["ada"])
@@ -34,9 +37,8 @@ FORMS = {
 }
 
 
-@record
-class Name:
-    """A GPU's name taken apart: ``A100 80GB PCIe`` is model ``a100``, 80 GB, form ``pcie``."""
+class Name(NamedTuple):
+    """A GPU's name taken apart: ``A100 80GB PCIe`` is model ``a100``, 80 GB, form ``pcie``; a key of large tables."""
 
     model: str
     nominal_gb: int | None
@@ -62,7 +64,7 @@ def _read_word(word: str) -> tuple[str, int | None, str | None]:
         return "", int(sized[1]), None
     if word in FORMS:
         return "", None, FORMS[word]
-    return ("" if DECORATION.fullmatch(word) else word), None, None
+    return ("" if word in DECORATION else word), None, None
 
 
 @record(eq=False)
@@ -116,8 +118,9 @@ def _indexed(entries: Iterable[Mapping[str, Any]], outside_torch_gib: Mapping[st
         gpus[gpu.id] = gpu
         for name in map(_read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
             names.setdefault(name, gpu)
-            if gpu not in models.setdefault(name.model, ()):
-                models[name.model] += (gpu,)
+            alike = models.get(name.model, ())
+            if not alike or alike[-1] is not gpu:
+                models[name.model] = (*alike, gpu)
         for device in entry["device_names"]:
             devices[device] = (*devices.get(device, ()), gpu)
         loose |= {_read_name(name): (gpu, other) for name, other in entry.get("loose_names", {}).items()}

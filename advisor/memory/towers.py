@@ -1,7 +1,9 @@
 """Activations of the towers for images and sound, for images of a stated or an assumed size."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from advisor.memory.activations import (
     backward_peak_bytes,
@@ -21,9 +23,11 @@ from advisor.memory.offloading import limit
 from advisor.memory.projector import INT8, TRACED, entering_terms, joining_terms, words_term
 from advisor.memory.weights import trained_count
 from advisor.models import Architecture
-from advisor.models.tower import Tower, Traced
 from advisor.record import replace
 from advisor.run import Images, Run
+
+if TYPE_CHECKING:
+    from advisor.models.tower import Tower, Traced
 
 DEFAULT = Images(1, 1024, 1024, "assumed")
 """axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""

@@ -15,18 +15,14 @@ from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 from advisor.record import record, replace
-from advisor.util import MAX_BYTES, Buffers, is_out_of_bounds, read_start
+from advisor.util import MAX_BYTES, Buffers, is_out_of_bounds, read_start, regex
 
-_STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
-    (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
-    (re.compile(r"[-_]gptq\b", re.IGNORECASE), "gptq"),
-    (re.compile(r"[-_]awq\b", re.IGNORECASE), "awq"),
-    (re.compile(r"[-_]nvfp4\b", re.IGNORECASE), "nvfp4"),
-    (re.compile(r"[-_]mxfp4\b", re.IGNORECASE), "mxfp4"),
-    (re.compile(r"[-_]fp8\b", re.IGNORECASE), "fp8"),
-    (re.compile(r"[-_]bf16$", re.IGNORECASE), None),
+_STORED = regex(
+    r"[-_](?:(?P<bitsandbytes>(?:unsloth-)?(?:bnb|4bit|nf4)\b)|(?P<gptq>gptq\b)|(?P<awq>awq\b)|(?P<nvfp4>nvfp4\b)"
+    r"|(?P<mxfp4>mxfp4\b)|(?P<fp8>fp8\b)|bf16$)",
+    re.IGNORECASE,
 )
-"""What the end of an id says of how a copy of the model is stored."""
+"""What the end of an id says of how a copy of the model is stored: the name of a group, or none of bf16."""
 EXAMPLE = "Qwen/Qwen2.5-7B"
 NOTHING = Buffers()
 NOWHERE = "not a local folder, not in the Hugging Face cache, not in the catalogue"
@@ -223,7 +219,7 @@ def _stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
     """The method in which the checkpoint of this id is stored quantized, by the entry, else by the name."""
     stored: Mapping[str, list[str]] = entry.get("stored", {})
     listed = next((method for method, ids in stored.items() if _lists(ids, name)), None)
-    return listed or next((method for pattern, method in _STORED if pattern.search(name)), None)
+    return listed or original(name)[1]
 
 
 def copy_in_bf16(name: str) -> str | None:
@@ -236,10 +232,8 @@ def copy_in_bf16(name: str) -> str | None:
 
 def original(name: str) -> tuple[str, str | None]:
     """The id without the ending that tells how a copy is stored, and the method that the ending names."""
-    for pattern, method in _STORED:
-        if match := pattern.search(name):
-            return name[: match.start()], method
-    return name, None
+    match = _STORED.search(name)
+    return (name[: match.start()], match.lastgroup) if match else (name, None)
 
 
 def overridden(config: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:

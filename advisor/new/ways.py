@@ -22,7 +22,8 @@ from advisor.new.start import Start, start_of
 from advisor.new.telling import config_text
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.session import Session, check_config_text, text_session
+from advisor.session import Session
+from advisor.session.text import check_config_text, text_session
 from advisor.speed import StepTime, step_time
 
 KINDS: tuple[Training, ...] = ("full", "lora", "qlora")

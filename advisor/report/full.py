@@ -18,7 +18,6 @@ from advisor.report.answer_text import (
     step_lines,
 )
 from advisor.report.findings_text import finding_lines, spoken, totals_of
-from advisor.report.fixed_text import fixed_lines
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
 from advisor.report.wording import (
@@ -51,6 +50,8 @@ def render(reports: Sequence[Report], style: Style) -> str:
 def report_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list[str]]:
     """What was written, the answer, the findings, the line that closes; as much of it as the style asks for."""
     if report.fixed:
+        from advisor.report.fixed_text import fixed_lines
+
         yield fixed_lines(report, style)
     yield from _answer_blocks(report, style, alone=alone)
     if style.detail == "quiet":

@@ -12,8 +12,9 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware
 from advisor.record import replace
 from advisor.run.overrides import OF_THE_COMMAND
-from advisor.session import CheckedRun, RunOptions, check_config, lenient_session
+from advisor.session import CheckedRun, RunOptions, check_config
 from advisor.session.launched import launched_on
+from advisor.session.lenient import lenient_session
 from advisor.util import is_mapping
 
 from .settings import AdvisorSettings

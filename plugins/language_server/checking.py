@@ -8,8 +8,9 @@ from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.opening import LoadedRun, open_json, open_run
 from advisor.record import record, replace
-from advisor.session import CheckedRun, RunOptions, Session, check_loaded, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_loaded
 from advisor.session.rule_selection import Tell, on_stderr
+from advisor.session.text import text_session
 from advisor.util import Buffers
 
 MOST_TYPED = 64_000

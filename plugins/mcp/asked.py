@@ -8,8 +8,9 @@ from advisor.documents import Document, parse, read
 from advisor.documents.repository import lies_in
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session
+from advisor.session import CheckedRun, RunOptions, Session
 from advisor.session.rule_selection import Tell
+from advisor.session.text import check_config_text, text_session
 
 UNSAVED, UNNAMED_LOG = "config.yaml", "log"
 """What a text without a name is called."""

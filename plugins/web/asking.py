@@ -11,7 +11,8 @@ from advisor.hardware.parse import options_of
 from advisor.opening import pragma
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.session import CheckedRun, RunOptions, Session, check_config, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_config
+from advisor.session.text import text_session
 from advisor.util import GIB
 
 CONFIG = "run.yaml"

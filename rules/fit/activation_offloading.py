@@ -35,7 +35,7 @@ rule = Rule(
     price="Pinned host memory of the same size, and traffic over PCIe.",
     safe=True,
     source="axolotl/loaders/model.py:342-385, core/builders/base.py:589-618@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

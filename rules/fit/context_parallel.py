@@ -95,7 +95,7 @@ rule = Rule(
         "https://arxiv.org/abs/2310.01889; axolotl/utils/ctx_managers/sequence_parallel.py:99-166@0.19.0; "
         "axolotl/utils/schemas/validation.py:1804-1904@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

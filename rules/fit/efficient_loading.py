@@ -40,7 +40,7 @@ rule = Rule(
         "axolotl/loaders/model.py:582-590,990-1004, monkeypatch/accelerate/fsdp2.py:524-670@0.19.0; "
         "transformers/modeling_utils.py:4790-4796@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x rtx-4090",
             before="""

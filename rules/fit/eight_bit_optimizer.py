@@ -34,7 +34,7 @@ rule = Rule(
     price="Quantized moments: usually the same loss, at times less stable.",
     safe=False,
     source="https://arxiv.org/abs/2110.02861; bitsandbytes/optim/optimizer.py:431-487",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -50,7 +50,7 @@ rule = Rule(
         "https://arxiv.org/abs/2307.08691; axolotl/loaders/model.py:471-489@0.19.0; "
         "transformers/models/gpt_oss/modeling_gpt_oss.py:386-403@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -70,7 +70,7 @@ rule = Rule(
     price=price,
     safe=lambda run: not eight_bit(run) and not takes_masters(run),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

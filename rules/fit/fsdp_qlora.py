@@ -60,7 +60,7 @@ rule = Rule(
         "1245-1262@0.19.0; transformers/training_args.py:2815-2821@5.16.1; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/1717"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090",
             before="""

@@ -18,7 +18,7 @@ rule = Rule(
     price="One more all-gather of the weights in each micro-step.",
     safe=True,
     source="torch/distributed/fsdp/_fully_shard; transformers/training_args.py:2811@5.16.1",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

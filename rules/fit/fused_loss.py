@@ -89,7 +89,7 @@ rule = Rule(
     requires=requires,
     safe=True,
     source="https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut cross-entropy)",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

@@ -38,7 +38,7 @@ rule = Rule(
     price="One more forward: about 30 % more time, 40 to 50 % with adapters.",
     safe=True,
     source="https://arxiv.org/abs/1604.06174; axolotl docs/choosing_method.qmd; https://github.com/huggingface/transformers/issues/47254",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -32,7 +32,7 @@ rule = Rule(
     price="Updates smaller than a bf16 step of the weight are lost.",
     safe=False,
     source="deepspeed/runtime/config.py:986-990@0.18.9; deepspeed/runtime/base_optimizer.py:459-479@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x a100-80gb",
             before="""

@@ -45,7 +45,7 @@ rule = Rule(
     price="Slow: each layer crosses PCIe twice in every micro-step.",
     safe=False,
     source="https://arxiv.org/abs/2104.07857; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-3090 host=256GiB",
             before="""

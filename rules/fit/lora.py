@@ -62,7 +62,7 @@ rule = Rule(
         "https://thinkingmachines.ai/blog/lora/; peft/tuners/lora/layer.py:277@0.20.0; axolotl docs/agents/sft.md; "
         "advisor/learning/bands.json"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-40gb",
             before="""

@@ -65,7 +65,7 @@ rule = Rule(
         "https://arxiv.org/abs/1710.03740; axolotl/utils/config/__init__.py:191-196@0.19.0; "
         "deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x a100-40gb",
             before="""

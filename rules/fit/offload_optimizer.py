@@ -45,7 +45,7 @@ rule = Rule(
     price="Pinned host memory, and a slower step on the CPU, adapters aside.",
     safe=lambda run: run.optimizer in KEPT,
     source="https://arxiv.org/abs/2101.06840; accelerate/utils/deepspeed.py:29-97@1.13.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb host=512GiB",
             before="""

@@ -44,7 +44,7 @@ rule = Rule(
     price="Each layer crosses PCIe twice in every micro-step: slow with few rows.",
     safe=lambda run: run.fsdp is None or run.optimizer in {"adamw_torch", "adamw_torch_fused"},
     source="https://arxiv.org/abs/2104.07857; deepspeed/runtime/zero/stage3.py:905-911@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090 host=256GiB",
             before="""

@@ -61,7 +61,7 @@ rule = Rule(
     caveat=rate_caveat,
     safe=False,
     source="https://arxiv.org/abs/2305.14314; axolotl/loaders/model.py:779-810@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

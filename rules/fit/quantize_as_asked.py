@@ -25,7 +25,7 @@ rule = Rule(
     price="A small loss of quality; steps a few percent to 40 % slower.",
     safe=False,
     source="axolotl/loaders/model.py:801-846,1116-1151@0.19.0; peft/utils/other.py:190-202@0.20.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

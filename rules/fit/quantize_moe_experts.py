@@ -50,7 +50,7 @@ rule = Rule(
         "axolotl docs/expert_quantization.qmd; axolotl/utils/schemas/config.py:1949-1971, monkeypatch/moe_quant.py:67, "
         "loaders/adapter.py:54-71,190-201@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -39,7 +39,7 @@ rule = Rule(
         "deepspeed/runtime/zero/partitioned_param_coordinator.py:429-431@0.18.9; "
         "measured in https://github.com/deepspeedai/DeepSpeed/issues/1302"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090",
             before="""

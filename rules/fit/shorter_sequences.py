@@ -27,7 +27,7 @@ rule = Rule(
     price="Other data is trained on: longer samples are cut or dropped.",
     safe=False,
     source="axolotl docs/training_stability.qmd",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

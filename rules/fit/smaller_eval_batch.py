@@ -26,7 +26,7 @@ rule = Rule(
     price="Evaluation takes a little longer.",
     safe=True,
     source="axolotl/core/builders/base.py:523-533,680-683, utils/config/__init__.py:215-216@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

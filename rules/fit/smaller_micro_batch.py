@@ -38,7 +38,7 @@ rule = Rule(
     price="A few percent slower; more for short rows, or where weights travel.",
     safe=True,
     source="https://huggingface.co/docs/transformers/perf_train_gpu_one",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

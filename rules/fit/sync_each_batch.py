@@ -28,7 +28,7 @@ rule = Rule(
         "transformers/trainer.py:1758-1767@5.16.1; accelerate/accelerator.py:1164-1169@1.13.0; "
         "https://huggingface.co/docs/accelerate/concept_guides/gradient_synchronization"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

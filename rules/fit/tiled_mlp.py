@@ -88,7 +88,7 @@ rule = Rule(
         "https://arxiv.org/abs/2506.13996; axolotl/monkeypatch/tiled_mlp/base.py:190-335@0.19.0; "
         "axolotl/monkeypatch/tiled_mlp/patch.py:45-120@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

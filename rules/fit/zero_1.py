@@ -26,7 +26,7 @@ rule = Rule(
     price="Half as much traffic again as plain data parallelism.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-40gb",
             before="""

@@ -42,7 +42,7 @@ rule = Rule(
     price=price,
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

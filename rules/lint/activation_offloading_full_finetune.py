@@ -39,7 +39,7 @@ rule = Rule(
     """,
     source="axolotl/loaders/model.py:367-385@0.19.0; axolotl/core/builders/base.py:593-611@0.19.0;"
     " https://github.com/axolotl-ai-cloud/axolotl/pull/3776",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

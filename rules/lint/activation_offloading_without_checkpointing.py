@@ -33,7 +33,7 @@ rule = Rule(
         refuses the config before anything is loaded.
     """,
     source="axolotl/utils/schemas/validation.py:1595-1599@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

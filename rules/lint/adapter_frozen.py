@@ -33,7 +33,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/train.py:85,109-111@0.19.0; axolotl/utils/freeze.py:74-81@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: google/gemma-3-1b-it

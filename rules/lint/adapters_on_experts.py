@@ -48,7 +48,7 @@ rule = Rule(
     """,
     safe=False,
     source="peft/utils/transformers_weight_conversion.py:402-482@0.20.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-Next-80B-A3B-Instruct",
             "adapter: qlora",

@@ -47,7 +47,7 @@ rule = Rule(
         "deepspeed/runtime/utils.py:1016-1019, runtime/zero/stage_1_and_2.py:331, "
         "runtime/engine.py:1888,1947,1989-2037, comm/torch.py:125-131@0.18.9"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -44,7 +44,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/config.py:1559-1567, 1609-1634@0.19.0; axolotl/utils/schemas/enums.py:110-141@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -29,7 +29,7 @@ rule = Rule(
     """,
     safe=True,
     source="transformers/trainer.py:863-871@5.16.1; axolotl/core/builders/causal.py:239-242@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

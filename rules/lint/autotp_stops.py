@@ -63,7 +63,7 @@ rule = Rule(
         "deepspeed/runtime/engine.py:515-516,570-647, module_inject/auto_tp.py:351-405@0.18.9; "
         "accelerate/accelerator.py:2135-2153@1.13.0; tests/oracles/test_autotp.py"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "deepspeed: ds.json",

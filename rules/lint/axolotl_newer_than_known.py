@@ -31,7 +31,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:214@0.19.0, by way of advisor/schemas/axolotl.json",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", stack={"axolotl": "0.20.0"}, fires=True),
         but(stack={"axolotl": "0.20.0", "trainer": "trl-sft"}),
         but(stack={"axolotl": "0.19.0"}),

@@ -43,7 +43,7 @@ rule = Rule(
         Else the run ends with the last weights, and no line of the log says so.
     """,
     source="axolotl/core/builders/causal.py:248-261@0.19.0; axolotl/utils/config/__init__.py:247-263@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             f"{KEY}: true",

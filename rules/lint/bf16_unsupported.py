@@ -87,7 +87,7 @@ rule = Rule(
         "torch/cuda/__init__.py:191-220@2.13.0; transformers/utils/import_utils.py:611-618@5.16.1; "
         "axolotl/utils/config/__init__.py:163-175@0.19.0; https://github.com/pytorch/pytorch/pull/148322"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x t4",
             before="""

@@ -24,7 +24,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:101-1951@0.19.0, line by line in advisor/schemas/refusals.jsonl",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "chat_template: jinja", fires=True),
         Example(
             before="""

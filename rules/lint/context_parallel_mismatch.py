@@ -50,7 +50,7 @@ rule = Rule(
         "accelerate/data_loader.py:1120-1156@1.13.0; "
         "axolotl/monkeypatch/ring_attn/patch.py:100@0.19.0; tests/oracles/test_context_parallel.py"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "attn_implementation: flash_attention_2",

@@ -67,7 +67,7 @@ rule = Rule(
     cost="`flash_attention_2` needs the flash-attn package, and ring-flash-attn.",
     safe=True,
     source="axolotl/utils/schemas/validation.py:722-733, 1784-1816@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

@@ -77,7 +77,7 @@ rule = Rule(
     """,
     source="accelerate/accelerator.py:2353-2363@1.13.0; accelerate/utils/deepspeed.py:29-97@1.13.0;"
     " deepspeed/ops/lion/cpu_lion.py:16@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -73,7 +73,7 @@ rule = Rule(
     safe=False,
     source="axolotl/utils/config/__init__.py:472-496@0.19.0; axolotl/utils/schemas/datasets.py:205-233@0.19.0; "
     "axolotl/utils/schemas/utils.py:40-74@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -36,7 +36,7 @@ rule = Rule(
         "axolotl/utils/schemas/validation.py:1352-1355, utils/trainer.py:673-688, core/builders/base.py:693-695, "
         "core/builders/causal.py:192-193@0.19.0; transformers/trainer.py:457-461@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "deepspeed: deepspeed_configs/zero3_bf16.json",

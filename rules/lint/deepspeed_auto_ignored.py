@@ -60,7 +60,7 @@ rule = Rule(
         "accelerate/utils/dataclasses.py:1273-1287, raised at 1362-1366, called in accelerator.py:2334@1.13.0;"
         " transformers/integrations/deepspeed.py:133-238@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -51,7 +51,7 @@ rule = Rule(
     cost="The YAML's numbers count, where the JSON's may have been meant.",
     safe=False,
     source="transformers/integrations/deepspeed.py:105-158,253-259@5.16.1",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

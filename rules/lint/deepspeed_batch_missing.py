@@ -47,7 +47,7 @@ rule = Rule(
         "transformers/integrations/deepspeed.py:146-151,253-259,674-688@5.16.1; "
         "axolotl/core/builders/causal.py:192-193,460-463@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -60,7 +60,7 @@ rule = Rule(
     """,
     safe=False,
     source="deepspeed/runtime/config.py:774-886@0.18.9; accelerate/utils/dataclasses.py:1270-1271@1.13.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -65,7 +65,7 @@ rule = Rule(
         "axolotl/utils/trainer.py:568-591@0.19.0; deepspeed/runtime/zero/stage_1_and_2.py:469-496@0.18.9; "
         "https://arxiv.org/abs/2101.06840"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

@@ -48,7 +48,7 @@ rule = Rule(
     """,
     safe=False,
     source="deepspeed/runtime/config_utils.py:112-120@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -70,7 +70,7 @@ rule = Rule(
         engine is built, after the model has been loaded.
     """,
     source="deepspeed/runtime/config_utils.py:112-120@0.18.9, by way of advisor/schemas/deepspeed.json",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 4096",

@@ -48,7 +48,7 @@ rule = Rule(
         "deepspeed/runtime/zero/config.py:113, stage_1_and_2.py:2307-2323@0.18.9; measured in "
         "https://github.com/deepspeedai/DeepSpeed/issues/1302"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090",
             before="""

@@ -100,7 +100,7 @@ rule = Rule(
         "axolotl/utils/schemas/deprecated.py:46-90, config.py:1545-1591,2230-2272,"
         " validation.py:373-410,1194-1212@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

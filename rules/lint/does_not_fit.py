@@ -33,7 +33,7 @@ rule = Rule(
     cost="",
     safe=False,
     source="advisor/memory: phases of terms, each with its own source; `advisor estimate --ledger` prints them",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 2048", gpus="1x rtx-4090", fires=True),
         but(
             "adapter: qlora",

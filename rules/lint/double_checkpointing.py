@@ -51,7 +51,7 @@ rule = Rule(
     """,
     source="transformers/trainer.py:844-849@5.16.1; axolotl/core/builders/base.py:593-619@0.19.0;"
     " axolotl/utils/trainer.py:603-604@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -30,7 +30,7 @@ rule = Rule(
     cost="The reference's forward in every micro-step.",
     safe=True,
     source="trl/trainer/dpo_trainer.py:803-807@1.9.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.2-3B-Instruct

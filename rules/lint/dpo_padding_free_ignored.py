@@ -28,7 +28,7 @@ rule = Rule(
     """,
     safe=True,
     source="trl/trainer/dpo_trainer.py:706-713@1.9.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.2-3B-Instruct

@@ -29,7 +29,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/cli/config.py:252-254@0.19.0; yaml/constructor.py, SafeConstructor.construct_mapping@6.0.3",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "sequence_len: 4096",

@@ -48,7 +48,7 @@ rule = Rule(
     """,
     source="https://github.com/bitsandbytes-foundation/bitsandbytes/blob/0.50.2/bitsandbytes/autograd/_functions.py;"
     " torch/utils/checkpoint.py@2.13.0; axolotl/core/builders/base.py:593-619@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

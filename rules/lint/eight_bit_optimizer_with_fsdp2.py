@@ -61,7 +61,7 @@ rule = Rule(
     """,
     cost="torchao's 8-bit AdamW quantizes in blocks of 256 as well; its states are not those of bitsandbytes.",
     source="axolotl/utils/schemas/validation.py:1248-1263@0.19.0; bitsandbytes 0.50.2 with torch 2.13.0, tried",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

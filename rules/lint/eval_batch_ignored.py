@@ -28,7 +28,7 @@ rule = Rule(
         times `sequence_len` tokens in both. A smaller `eval_batch_size` lowers no peak, a larger one is no faster.
     """,
     source="axolotl/core/trainers/base.py:157-164,230-250@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sample_packing: true",

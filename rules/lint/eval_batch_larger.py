@@ -49,7 +49,7 @@ rule = Rule(
     cost="Evaluation takes a little longer.",
     source="axolotl/utils/config/__init__.py:207-209@0.19.0; axolotl/core/builders/base.py:523-533@0.19.0;"
     " advisor/memory/forward.py",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

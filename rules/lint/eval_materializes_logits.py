@@ -53,7 +53,7 @@ rule = Rule(
     """,
     source="axolotl/integrations/liger/models/base.py:84-105@0.19.0; axolotl/core/builders/base.py:523-533@0.19.0;"
     " advisor/memory/loss.py",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

@@ -60,7 +60,7 @@ rule = Rule(
         "advisor/memory/forward.py; axolotl/core/builders/base.py:523-533@0.19.0; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/1813"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

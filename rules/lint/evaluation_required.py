@@ -40,7 +40,7 @@ rule = Rule(
         "transformers/training_args.py:1749-1757@5.16.1; transformers/trainer_callback.py:744-755@5.16.1; "
         "axolotl/core/builders/base.py:523-533@0.19.0; axolotl/core/builders/causal.py:127-131@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "lr_scheduler: reduce_lr_on_plateau", fires=True),
         but("lr_scheduler: greedy", "val_set_size: 0.1", fires=True),
         but("val_set_size: 0.1", "eval_strategy: epoch"),

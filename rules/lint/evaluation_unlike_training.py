@@ -45,7 +45,7 @@ rule = Rule(
         "axolotl/core/builders/causal.py:204-205@0.19.0; axolotl/utils/data/sft.py:347-355,436-447@0.19.0; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/3465"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: google/gemma-3-1b-pt",
             "sample_packing: true",

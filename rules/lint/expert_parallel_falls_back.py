@@ -36,7 +36,7 @@ rule = Rule(
         "axolotl/integrations/expert_parallel/plugin.py:480-491@0.19.0; "
         "axolotl/integrations/expert_parallel/args.py:37@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

@@ -36,7 +36,7 @@ rule = Rule(
         "axolotl/train.py:307-316,406-410@0.19.0; axolotl/integrations/expert_parallel/shard.py:197-227@0.19.0; "
         "axolotl/integrations/expert_parallel/plugin.py:358-384@0.19.0; tests/oracles/test_expert_parallel.py"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-30B-A3B",
             "plugins:\n  - axolotl.integrations.expert_parallel.ExpertParallelPlugin",

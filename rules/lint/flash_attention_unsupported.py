@@ -99,7 +99,7 @@ rule = Rule(
         "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293, 826-926, "
         "axolotl/monkeypatch/attention/sdpa_varlen.py:116-188@0.19.0; torch/nn/attention/varlen.py:108-110@2.13.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: tiiuae/falcon-7b

@@ -47,7 +47,7 @@ rule = Rule(
         "torch/amp/grad_scaler.py:274-275@2.13.0; axolotl/utils/config/__init__.py:198-203@0.19.0; "
         "transformers/trainer.py:1789,2545-2548@5.16.1; https://github.com/axolotl-ai-cloud/axolotl/issues/1031"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-40gb",
             before="""

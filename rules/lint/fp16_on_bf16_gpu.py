@@ -37,7 +37,7 @@ rule = Rule(
     cost="8 bits of mantissa instead of 11.",
     safe=False,
     source="https://arxiv.org/abs/1905.12322; accelerate/accelerator.py:563-591@1.13.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-3090",
             before="""

@@ -53,7 +53,7 @@ rule = Rule(
         "axolotl/loaders/model.py:435-489,1153-1175@0.19.0; axolotl/loaders/utils.py:306-316@0.19.0; "
         "axolotl/utils/schemas/enums.py:168@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 4096",

@@ -48,7 +48,7 @@ rule = Rule(
     """,
     cost="Products are rounded to bf16's 8 bits of mantissa.",
     source="https://arxiv.org/abs/1710.03740; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x rtx-a6000",
             before="""

@@ -31,7 +31,7 @@ rule = Rule(
     """,
     cost="One rank loads and sends, which takes a little longer.",
     source="https://github.com/axolotl-ai-cloud/axolotl/issues/3077",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "fp8: true",

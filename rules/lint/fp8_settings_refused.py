@@ -46,7 +46,7 @@ rule = Rule(
     cost="Weights travel between the GPUs in bf16, twice the bytes.",
     safe=True,
     source="axolotl/utils/schemas/validation.py:427-470@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

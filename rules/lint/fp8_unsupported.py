@@ -36,7 +36,7 @@ rule = Rule(
     cost="Matrix products in bf16 instead: slower on a card that has fp8.",
     safe=False,
     source="axolotl/utils/schemas/config.py:1845-1852@0.19.0; axolotl/cli/config.py:353-358@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -40,7 +40,7 @@ rule = Rule(
         "axolotl/utils/schemas/validation.py:1145-1157, 1227-1232@0.19.0; "
         "transformers/training_args.py:2815-2821@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 4096",

@@ -37,7 +37,7 @@ rule = Rule(
         "torch/distributed/fsdp/_flat_param.py:1640-1656@2.13.0; "
         "torch/distributed/fsdp/_runtime_utils.py:970-987@2.13.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090",
             before="""

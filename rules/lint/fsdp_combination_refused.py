@@ -104,7 +104,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:938-942, 963-966, 1031-1036, 1066-1072, 1160-1190, 1266-1280@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x a100-80gb",
             before="""

@@ -39,7 +39,7 @@ rule = Rule(
         narrow states save nothing on the GPU. axolotl refuses the pair before anything is loaded.
     """,
     source="axolotl/utils/schemas/validation.py:1235-1246@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x rtx-4090",
             before="""

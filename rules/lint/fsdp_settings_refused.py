@@ -74,7 +74,7 @@ rule = Rule(
         "axolotl/utils/trainer.py:597-603, 671-673@0.19.0; transformers/training_args.py:2820-2822, 2867-2881@5.16.1; "
         "accelerate/utils/dataclasses.py:1840-1850, accelerate/parallelism_config.py:379-386@1.13.0; each of them tried"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 4096",

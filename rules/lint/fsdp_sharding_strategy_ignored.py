@@ -78,7 +78,7 @@ rule = Rule(
         "axolotl/utils/schemas/fsdp.py:10-82, utils/trainer.py:590-624@0.19.0; "
         "transformers/training_args.py:2811-2820@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -42,7 +42,7 @@ rule = Rule(
         "transformers/trainer.py:3831-3854@5.16.1; accelerate/accelerator.py:4012-4033@1.13.0; "
         "deepspeed/runtime/zero/config.py:250@0.18.9; axolotl/train.py:387-390@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

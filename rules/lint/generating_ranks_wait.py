@@ -37,7 +37,7 @@ rule = Rule(
         "transformers/generation/utils.py:2244-2249@5.16.1, transformers/distributed/fsdp.py:50-61,233@5.16.1; "
         "axolotl/utils/callbacks/__init__.py:461-466,584@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/2058"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-8B",
             "fsdp_version: 2",

@@ -37,7 +37,7 @@ rule = Rule(
     """,
     source="axolotl/utils/callbacks/__init__.py:461-466@0.19.0; trl/models/utils.py:130-156@1.9.0;"
     " https://github.com/axolotl-ai-cloud/axolotl/issues/3203",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -36,7 +36,7 @@ rule = Rule(
         "accelerate/accelerator.py:2970-2974@1.13.0; "
         "transformers/integrations/deepspeed.py:105-131,158@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -29,7 +29,7 @@ rule = Rule(
         only without it. Packed rows have one length anyway.
     """,
     source="axolotl/core/trainers/base.py:199-216@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-8B",
             f"{KEY}: true",

@@ -72,7 +72,7 @@ rule = Rule(
         groups, and each GPU one of them. axolotl counts the batch of one GPU.
     """,
     source="axolotl/utils/schemas/validation.py:828-907@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "rl: grpo",

@@ -67,7 +67,7 @@ rule = Rule(
         "deepspeed/runtime/config.py:978-990@0.18.9; deepspeed/runtime/base_optimizer.py:459-472@0.18.9; "
         "deepspeed/runtime/zero/stage_1_and_2.py:273-284@0.18.9; deepspeed/runtime/zero/stage3.py:281-291@0.18.9"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.2-1B",
             "deepspeed: ds.json",

@@ -36,7 +36,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/hardware/catalogue.py",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", gpus="8x a100", fires=True),
         but(gpus="2x rtx-4090", fires=True),
         but(gpus="2x rtx-4090 link=pcie"),

@@ -72,7 +72,7 @@ rule = Rule(
         "axolotl/utils/config/__init__.py:255-263@0.19.0; axolotl/core/builders/base.py:523-533@0.19.0; "
         "transformers/training_args.py:1080-1085@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "val_set_size: 0.05", fires=True),
         but("evals_per_epoch: 1", "metric_for_best_model: eval_loss", fires=True),
         but("evals_per_epoch: 1"),

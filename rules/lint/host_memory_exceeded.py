@@ -53,7 +53,7 @@ rule = Rule(
         "advisor/memory/host.py; advisor/memory/host_loading.py; transformers/integrations/deepspeed.py:386-428, "
         "transformers/modeling_utils.py:4790-4796@5.16.1; https://github.com/axolotl-ai-cloud/axolotl/issues/1439"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 2048",

@@ -35,7 +35,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/memory/host.py; `host_gib_per_gpu` in advisor/hardware/gpus.json",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 2048",

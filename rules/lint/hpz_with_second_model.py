@@ -49,7 +49,7 @@ rule = Rule(
         "deepspeed/runtime/zero/partition_parameters.py:1038-1041@0.18.9; deepspeed/utils/groups.py:715-716@0.18.9; "
         "tests/oracles/test_hpz.py"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2n8x h100-80gb",
             before="""

@@ -34,7 +34,7 @@ rule = Rule(
         "transformers/masking_utils.py:607-647@5.16.1; transformers/models/gemma3/modeling_gemma3.py:698-757@5.16.1; "
         "transformers/models/paligemma/modeling_paligemma.py:257-259@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: google/gemma-3-4b-it

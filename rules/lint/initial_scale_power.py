@@ -49,7 +49,7 @@ rule = Rule(
         "deepspeed/runtime/fp16/loss_scaler.py:265-287, runtime/precision_config.py:133@0.18.9; "
         "transformers/trainer.py:1776-1789@5.16.1; axolotl deepspeed_configs/zero1.json@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x v100-32gb",
             before="""

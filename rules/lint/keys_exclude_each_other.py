@@ -24,7 +24,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:101-2018@0.19.0, line by line in advisor/schemas/refusals.jsonl",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -32,7 +32,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/model_support/kimi_linear/modeling_kimi.py:36, model_support/remote_code.py:33-39@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct",
             "trust_remote_code: true",

@@ -39,7 +39,7 @@ rule = Rule(
     cost="Twice the rows at once.",
     safe=True,
     source="trl/trainer/kto_trainer.py:798-809@1.9.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

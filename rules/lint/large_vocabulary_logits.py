@@ -65,7 +65,7 @@ rule = Rule(
         write. A run that does not fit gets the same as a step of its plan.
     """,
     source="advisor/memory/loss.py; https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut)",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

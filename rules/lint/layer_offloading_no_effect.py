@@ -45,7 +45,7 @@ rule = Rule(
     source="axolotl/core/trainers/mixins/layer_offloading.py:51-53, 280-299@0.19.0;"
     " axolotl/core/trainers/base.py:73-83@0.19.0; axolotl/core/trainers/dpo/trainer.py:26-33@0.19.0;"
     " axolotl/core/trainers/trl.py:13-80@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -56,7 +56,7 @@ rule = Rule(
         times, and beyond all.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", "learning_rate: 2e-4", fires=True),
         but("learning_rate: 1e-4"),
         but("learning_rate: 1e-7", fires=True),

@@ -55,7 +55,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/memory/model.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-40gb",
             before="""

@@ -55,7 +55,7 @@ rule = Rule(
     cost="The speed and the memory that the kernels would have saved.",
     safe=True,
     source="axolotl/utils/schemas/validation.py:664-698@0.19.0; axolotl/utils/schemas/config.py:1929-1947@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -66,7 +66,7 @@ rule = Rule(
     cost="The speed and the memory of the kernels, which this model cannot have.",
     safe=True,
     source="axolotl/monkeypatch/lora_kernels.py:303-306, 484-485, utils/schemas/config.py:1985-2075@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: allenai/OLMo-2-1124-7B

@@ -122,7 +122,7 @@ rule = Rule(
         "peft/tuners/lora/layer.py:2264-2273@0.20.0; transformers/models/llama4/modeling_llama4.py:141-158@5.16.1; "
         "transformers/models/phimoe/modeling_phimoe.py:472-500@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: mistralai/Voxtral-Mini-3B-2507

@@ -52,7 +52,7 @@ rule = Rule(
     cost="A small loss of quality, and steps slower by a few percent to 40 % for dequantizing, as in any QLoRA.",
     safe=eight_bits_win,
     source=("axolotl/loaders/model.py:801-846,1116-1151@0.19.0; peft/utils/other.py:190-202@0.20.0"),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -56,7 +56,7 @@ rule = Rule(
         "axolotl/loaders/adapter.py:165-200@0.19.0; peft/tuners/lora/layer.py:235-236,277@0.20.0; "
         "peft/tuners/tuners_utils.py:997-1001@0.20.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

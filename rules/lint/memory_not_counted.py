@@ -31,7 +31,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/memory/uncounted.py",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.2-1B", "sequence_len: 2048", "use_onebitllms: true", fires=True),
         but("layer_offloading: false", "relora: true", without=("use_onebitllms",)),
         but(without=("sequence_len",), gpus=""),

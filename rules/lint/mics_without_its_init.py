@@ -36,7 +36,7 @@ rule = Rule(
     cost="Weights are gathered from all GPUs, those of other nodes among them.",
     safe=True,
     source="transformers/modeling_utils.py:3799-3808@5.16.1; deepspeed/runtime/zero/mics.py:383-389@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="16x a100-80gb",
             before="""

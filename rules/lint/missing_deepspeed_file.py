@@ -29,7 +29,7 @@ rule = Rule(
     """,
     safe=False,
     source="accelerate/utils/deepspeed.py:153-156@1.13.0; axolotl/utils/trainer.py:659-690@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "deepspeed: configs/no_such_file.json",

@@ -52,7 +52,7 @@ rule = Rule(
     cost="Without them the embeddings stay as they are.",
     safe=False,
     source="peft/utils/other.py:591-660@0.20.0; axolotl/loaders/adapter.py:160-163,187-200@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "adapter: lora",

@@ -52,7 +52,7 @@ rule = Rule(
         "transformers/integrations/bitsandbytes.py:189-208@5.16.1; axolotl/loaders/model.py:1137-1151@0.19.0; "
         "peft/utils/other.py:197-202@0.20.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

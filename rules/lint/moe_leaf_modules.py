@@ -48,7 +48,7 @@ rule = Rule(
         "deepspeed/utils/z3_leaf_module.py:61-62@0.18.9; "
         "transformers/models/deepseek_v2/modeling_deepseek_v2.py:120, models/afmoe/modeling_afmoe.py:208@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: deepseek-ai/DeepSeek-V2-Lite",
             "deepspeed: deepspeed_configs/zero3_bf16.json",

@@ -32,7 +32,7 @@ rule = Rule(
         Q-GaLore and the flash optimizers support DDP and FSDP2 alone. axolotl refuses them before anything is loaded.
     """,
     source="axolotl/utils/schemas/validation.py:930-936, 955-961, 1026-1030, 1057-1066@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "optimizer: muon",

@@ -31,7 +31,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:1562-1574@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: mosaicml/mpt-7b

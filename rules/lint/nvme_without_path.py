@@ -33,7 +33,7 @@ rule = Rule(
         TypeError; for parameters it asserts that there is one.
     """,
     source="deepspeed/runtime/zero/stage3.py:711-713, partition_parameters.py:1149@0.18.9",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "deepspeed: ds.json",

@@ -36,7 +36,7 @@ rule = Rule(
     """,
     safe=True,
     source="deepspeed/runtime/engine.py:1936-1966,1989,2037, runtime/zero/config.py:157@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

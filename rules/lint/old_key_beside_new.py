@@ -62,7 +62,7 @@ rule = Rule(
         "axolotl/utils/schemas/config.py:1569-1574@0.19.0; axolotl/utils/schemas/validation.py:374-408@0.19.0; "
         "axolotl/integrations/liger/args.py:85-91@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

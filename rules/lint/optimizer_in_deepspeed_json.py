@@ -61,7 +61,7 @@ rule = Rule(
     """,
     source="transformers/integrations/deepspeed.py:545-547@5.16.1;"
     " axolotl/core/trainers/mixins/optimizer.py:107-130@0.19.0; deepspeed/runtime/engine.py:1593-1598@0.18.9",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -37,7 +37,7 @@ rule = Rule(
     """,
     cost="Short rows are padded, so a step holds fewer tokens.",
     source="advisor/learning/packing.json; axolotl/loaders/patch_manager.py:535-604@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: ai21labs/Jamba-v0.1",
             "sample_packing: true",

@@ -37,7 +37,7 @@ rule = Rule(
         "axolotl/monkeypatch/models/granitemoehybrid/modeling.py:71@0.19.0, axolotl/loaders/patch_manager.py:535-537,"
         "565-570@0.19.0; transformers/models/granitemoehybrid/modeling_granitemoehybrid.py:494-640@5.16.1; tried"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: ibm-granite/granite-4.0-h-tiny",
             "sample_packing: true",

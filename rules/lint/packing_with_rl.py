@@ -34,7 +34,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:704-720@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -86,7 +86,7 @@ rule = Rule(
         "axolotl/utils/schemas/config.py:1499-1510, validation.py:188-205, core/builders/causal.py:275-277, "
         "core/trainers/base.py:326-333@0.19.0; transformers/masking_utils.py:851-859@5.16.1; tried with Llama"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -36,7 +36,7 @@ rule = Rule(
     """,
     cost="Batches of many shapes: a kernel that compiles for a shape does so more often.",
     source="axolotl/core/builders/causal.py:386-394@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -43,7 +43,7 @@ rule = Rule(
         "axolotl/utils/data/rl.py:322-347@0.19.0; axolotl/prompt_strategies/dpo/chat_template.py:66-80@0.19.0; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/3269"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "rl: grpo",

@@ -107,7 +107,7 @@ rule = Rule(
         "axolotl/utils/trainer.py:631-661, utils/distributed.py:319-382@0.19.0; "
         "accelerate/parallelism_config.py:329-334, 372-376@1.13.0; tried with Accelerator in four processes"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

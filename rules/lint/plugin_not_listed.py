@@ -43,7 +43,7 @@ rule = Rule(
     cost="The plugin's package must be installed where axolotl is.",
     safe=False,
     source="axolotl/utils/config/__init__.py:465-469, integrations/config.py:27-63@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

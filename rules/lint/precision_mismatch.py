@@ -73,7 +73,7 @@ rule = Rule(
         "axolotl/utils/config/__init__.py:195-196@0.19.0; "
         "axolotl/core/builders/base.py:270-278@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

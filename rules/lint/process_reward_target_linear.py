@@ -30,7 +30,7 @@ rule = Rule(
     """,
     safe=True,
     source="peft/utils/other.py:351-353@0.20.0; axolotl/loaders/adapter.py:54-71,131-137@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-3B

@@ -34,7 +34,7 @@ rule = Rule(
     """,
     source="transformers/trainer_optimizer.py:121-122, 153-154@5.16.1;"
     " axolotl/utils/schemas/validation.py:1049-1054@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

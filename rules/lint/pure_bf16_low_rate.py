@@ -52,7 +52,7 @@ rule = Rule(
         higher, and its schedule comes down to such rates in its last quarter.
     """,
     source="https://arxiv.org/abs/2010.06192; axolotl/loaders/model.py:779-810@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: nobody/knows-this", "learning_rate: 1e-5", fires=True),
         but("learning_rate: 1e-4"),
         without("learning_rate"),

@@ -42,7 +42,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/quantization.py:82-146@0.19.0; torchao/quantization/qat/fake_quantize_config.py:504@0.17.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.2-3B

@@ -28,7 +28,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/loaders/model.py:200-204,258-274,492-504@0.19.0; axolotl/utils/schemas/config.py:2166-2178@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.2-3B",
             "adapter: lora",

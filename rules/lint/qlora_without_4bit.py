@@ -36,7 +36,7 @@ rule = Rule(
     """,
     safe=says_nothing_else,
     source="axolotl/utils/schemas/peft.py:201-224@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

@@ -70,7 +70,7 @@ rule = Rule(
         "https://arxiv.org/abs/2205.14135; transformers/models/llama/modeling_llama.py:204-210, "
         "transformers/modeling_utils.py:1953-1960@5.16.1; advisor/memory/activations/attention.py"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -30,7 +30,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/peft.py:176-188@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", "load_in_4bit: true", gpus="1x rtx-4090", fires=True),
         but("base_model: Qwen/Qwen2.5-0.5B", "load_in_8bit: false", "load_in_4bit: false"),
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true", gpus="1x a100-80gb"),

@@ -50,7 +50,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:1949-1964@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen3-30B-A3B

@@ -76,7 +76,7 @@ rule = Rule(
         "axolotl/loaders/model.py:706-712,985-1040@0.19.0; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/1717"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4n8x h100-80gb",
             before="""

@@ -72,7 +72,7 @@ rule = Rule(
         "transformers/quantizers/quantizer_finegrained_fp8.py:211-212@5.16.1; axolotl/loaders/model.py:750-768@0.19.0; "
         "axolotl/core/builders/rl.py:299-327@0.19.0; axolotl/integrations/kernels/plugin.py:152-154@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

@@ -50,7 +50,7 @@ rule = Rule(
     source="torch/utils/checkpoint.py:918@2.13.0; axolotl/core/builders/base.py:611-619@0.19.0;"
     " trl/trainer/dpo_trainer.py:672-689, trl/experimental/orpo/orpo_trainer.py:381-387@1.9.0;"
     " https://github.com/deepspeedai/DeepSpeed/pull/8148",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

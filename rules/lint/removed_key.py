@@ -42,7 +42,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/deprecated.py:29-141, validation.py:63-78@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

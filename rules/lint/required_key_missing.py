@@ -54,7 +54,7 @@ rule = Rule(
     """,
     source="axolotl/utils/schemas/training.py:115-117@0.19.0; axolotl/utils/schemas/validation.py:81-86@0.19.0; "
     "advisor/schemas/axolotl.json",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "micro_batch_size: 1",

@@ -27,7 +27,7 @@ rule = Rule(
         refuses to be built without: "No reward source provided", after the model has been loaded.
     """,
     source="trl/trainer/grpo_trainer.py:690-694@1.9.0",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "rl: grpo", fires=True),
         but("trl:\n  reward_funcs: [my_rewards.right_answer]"),
         but("plugins: [axolotl.integrations.nemo_gym.NemoGymPlugin]"),

@@ -79,7 +79,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:297-319, 332-367, 487-498, 1722-1729@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "save_strategy: epoch", "save_steps: 500", fires=True),
         but("saves_per_epoch: 1", without=("save_strategy",), fires=True),
         only(

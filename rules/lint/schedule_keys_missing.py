@@ -57,7 +57,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:366-372, 1480-1485, 1536-1542, 1766-1777@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "streaming: true", fires=True),
         but(
             "pretraining_dataset:\n  - path: HuggingFaceFW/fineweb-edu\n    type: pretrain",

@@ -34,7 +34,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:671-682, utils/data/utils.py:334-360@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "adapter: lora",

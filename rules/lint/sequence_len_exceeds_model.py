@@ -35,7 +35,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/loaders/model.py:405-417@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0", "sequence_len: 4096", fires=True),
         but("sequence_len: 2048"),
         but("""

@@ -61,7 +61,7 @@ rule = Rule(
     safe=False,
     source="axolotl/utils/schemas/validation.py:37-59@0.19.0; "
     "axolotl/prompt_strategies/chat_template.py:1158-1181@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

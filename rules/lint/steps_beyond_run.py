@@ -38,7 +38,7 @@ rule = Rule(
         and saves the model at the end of the run.
     """,
     source="axolotl/core/builders/base.py:508-533@0.19.0; transformers/trainer_callback.py:605-632@5.16.1",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen3-8B", "max_steps: 50", "eval_steps: 100", "val_set_size: 0.1", fires=True),
         but("eval_steps: 25"),
         but("max_steps: 400", "save_steps: 500", without=("eval_steps",), fires=True),

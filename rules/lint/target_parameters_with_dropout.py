@@ -31,7 +31,7 @@ rule = Rule(
     cost="No dropout for the adapters of the modules either.",
     safe=False,
     source="axolotl/utils/schemas/peft.py:240-251@0.19.0; peft/tuners/lora/layer.py:2337-2340@0.20.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen3-30B-A3B

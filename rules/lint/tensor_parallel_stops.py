@@ -74,7 +74,7 @@ rule = Rule(
         "axolotl/loaders/model.py:972-977@0.19.0; deepspeed/runtime/engine.py:515-516@0.18.9; "
         "tests/oracles/test_tensor_parallel.py, tests/oracles/test_autotp.py"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

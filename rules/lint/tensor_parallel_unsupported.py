@@ -46,7 +46,7 @@ rule = Rule(
         "axolotl/loaders/utils.py:139-148, axolotl/utils/schemas/validation.py:955-961, "
         "axolotl/integrations/liger/args.py:113-120, 135-140@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x h100-80gb",
             before="""

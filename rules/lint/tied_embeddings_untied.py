@@ -40,7 +40,7 @@ rule = Rule(
     safe=False,
     source="axolotl/cli/utils/lora_merge.py:2236-2252@0.19.0; peft/tuners/tuners_utils.py:1354-1357@0.20.0;"
     " axolotl/loaders/adapter.py:161-162@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.2-1B

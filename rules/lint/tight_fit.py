@@ -47,7 +47,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/memory/ranges.py",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 2048",

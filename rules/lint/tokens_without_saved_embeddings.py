@@ -46,7 +46,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/loaders/utils.py:123-137@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

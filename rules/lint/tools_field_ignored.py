@@ -29,7 +29,7 @@ rule = Rule(
         those that are handed on. Answers that call tools are then trained without the tools that they call.
     """,
     source="axolotl/prompt_strategies/chat_template.py:54,1193,1383-1410@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-8B",
             "datasets:\n  - path: someone/calls\n    type: chat_template\n    field_tools: functions",

@@ -49,7 +49,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:1636-1658@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

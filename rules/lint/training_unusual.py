@@ -31,7 +31,7 @@ rule = Rule(
         published configs.
     """,
     source="advisor/learning/bands.json; https://thinkingmachines.ai/blog/lora/",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen3-8B", "num_epochs: 10", fires=True),
         but("num_epochs: 3"),
         but("num_epochs: 10", "max_steps: 100"),

@@ -68,7 +68,7 @@ rule = Rule(
         "axolotl/core/builders/causal.py:520-536@0.19.0; advisor/learning/chat.json; "
         "https://github.com/axolotl-ai-cloud/axolotl/issues/3754"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: google/gemma-3-4b-pt",
             "chat_template: gemma3",

@@ -70,7 +70,7 @@ rule = Rule(
     """,
     source="axolotl/utils/schemas/validation.py:1115-1143@0.19.0;"
     " axolotl/integrations/cut_cross_entropy/args.py:46-54@0.19.0; axolotl/integrations/base.py:530-537@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -39,7 +39,7 @@ rule = Rule(
     safe=False,
     source="axolotl/utils/schemas/peft.py:215-224@0.19.0; axolotl/utils/schemas/validation.py:1359-1365@0.19.0; "
     "axolotl/utils/schemas/config.py:2166-2178@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x rtx-4090",
             before="""

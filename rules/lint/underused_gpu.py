@@ -37,7 +37,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/memory/ranges.py; https://github.com/axolotl-ai-cloud/axolotl/issues/2688",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

@@ -26,7 +26,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/validation.py:610-621@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -46,7 +46,7 @@ rule = Rule(
         template only when the rows are read.
     """,
     source="axolotl/utils/schemas/datasets.py:77@0.19.0; axolotl/utils/chat_templates/base.py:82-85@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

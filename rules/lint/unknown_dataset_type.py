@@ -52,7 +52,7 @@ rule = Rule(
     """,
     source="axolotl/utils/data/wrappers.py:45-54,93-131,415-424@0.19.0;"
     " axolotl/prompt_strategies/__init__.py:11-52@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "datasets:\n  - path: someone/chats\n    type: chat_templat", fires=True),
         but("datasets:\n  - path: someone/chats\n    type: tokenized", fires=True),
         but("""

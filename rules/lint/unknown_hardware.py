@@ -26,7 +26,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/hardware",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", gpus="", fires=True),
         but(gpus="1x rtx-4090"),
     ),

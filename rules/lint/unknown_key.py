@@ -195,7 +195,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:214, fp8.py:16, utils/config/__init__.py:472-496@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

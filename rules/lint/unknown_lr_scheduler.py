@@ -37,7 +37,7 @@ rule = Rule(
     """,
     source="axolotl/core/builders/base.py:280-287@0.19.0; transformers/training_args.py:1523@5.16.1;"
     " transformers/utils/generic.py:573-576@5.16.1",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "lr_scheduler: cosin", fires=True),
         but("lr_scheduler: sawtooth", fires=True),
         but("lr_scheduler: rex"),

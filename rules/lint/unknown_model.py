@@ -38,7 +38,7 @@ rule = Rule(
     """,
     safe=False,
     source="advisor/models",
-    examples=(
+    examples=lambda: (
         only("base_model: nobody/has-heard-of-this-3b", gpus="1x rtx-4090", fires=True),
         but("base_model: meta-llama/Llama-3.1-8B"),
         only("sequence_len: 4096"),

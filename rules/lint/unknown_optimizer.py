@@ -63,7 +63,7 @@ rule = Rule(
     """,
     source="transformers/training_args.py:1524@5.16.1; transformers/utils/generic.py:573-576@5.16.1;"
     " axolotl/core/builders/base.py:449-452, 471-476@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -49,7 +49,7 @@ rule = Rule(
         ends in "Failed to load dataset transform function".
     """,
     source="axolotl/utils/data/rl.py:317-337@0.19.0; axolotl/prompt_strategies/base.py:12-34@0.19.0",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "rl: kto",

@@ -51,7 +51,7 @@ rule = Rule(
     " https://github.com/bitsandbytes-foundation/bitsandbytes/issues/2005,"
     " https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1999,"
     " https://github.com/axolotl-ai-cloud/axolotl/pull/3915",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             stack={"bitsandbytes": "0.49.1"},

@@ -53,7 +53,7 @@ rule = Rule(
         something else has to fill it in first. Findings that depend on it are not reported.
     """,
     source="deepspeed/runtime/zero/config.py:95@0.18.9; axolotl/cli/config.py:254@0.19.0: plain `yaml.safe_load`",
-    examples=(
+    examples=lambda: (
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "sequence_len: 4096",

@@ -35,7 +35,7 @@ rule = Rule(
     """,
     safe=False,
     source="axolotl/utils/schemas/validation.py:114-121, 1514-1532@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -104,7 +104,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas/config.py:1594-2213@0.19.0, line by line in advisor/schemas/refusals.jsonl",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

@@ -49,7 +49,7 @@ rule = Rule(
         "axolotl/utils/schemas/validation.py:2060-2067, cli/vllm_serve.py:67-78@0.19.0; "
         "trl/scripts/vllm_serve.py:88-93@1.9.0"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen2.5-7B",
             "rl: grpo",

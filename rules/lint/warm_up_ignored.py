@@ -32,7 +32,7 @@ rule = Rule(
     """,
     cost="The first steps are smaller.",
     source="transformers/optimization.py:1014-1015@5.16.1",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "lr_scheduler: constant", "warmup_steps: 10", fires=True),
         but("warmup_ratio: 0.1", without=("warmup_steps",), fires=True),
         but("lr_scheduler: constant_with_warmup"),

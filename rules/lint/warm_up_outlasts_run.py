@@ -42,7 +42,7 @@ rule = Rule(
     """,
     cost="The rate rises within the first tenth of the run.",
     source="transformers/optimization.py:104-107,149-153@5.16.1; axolotl/core/builders/base.py:235-268@0.19.0",
-    examples=(
+    examples=lambda: (
         only("base_model: Qwen/Qwen2.5-7B", "warmup_steps: 100", "max_steps: 50", fires=True),
         but("warmup_steps: 10"),
         but("lr_scheduler: constant"),

@@ -42,7 +42,7 @@ rule = Rule(
         "accelerate/utils/dataclasses.py:2053-2060@1.13.0, accelerate/utils/fsdp_utils.py:780-784@1.13.0; "
         "axolotl/monkeypatch/accelerate/fsdp2.py:475@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         only(
             "base_model: Qwen/Qwen3-8B",
             "fsdp_version: 2",

@@ -138,7 +138,7 @@ rule = Rule(
     """,
     safe=True,
     source="axolotl/utils/schemas@0.19.0, by way of advisor/schemas/axolotl.json; pydantic's table of conversions",
-    examples=(
+    examples=lambda: (
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

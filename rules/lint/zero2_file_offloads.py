@@ -35,7 +35,7 @@ rule = Rule(
     cost="",
     safe=False,
     source="axolotl deepspeed_configs/zero2.json@0.19.0; accelerate/accelerator.py:2353-2362@1.13.0",
-    examples=(
+    examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero2.json", gpus="", fires=True),
         but(
             "deepspeed: zero2.json",

@@ -33,7 +33,7 @@ rule = Rule(
         "bitsandbytes/nn/modules.py:1159-1163,1181-1189@0.50.2; "
         "deepspeed/runtime/zero/partition_parameters.py:313-317@0.18.9; https://github.com/axolotl-ai-cloud/axolotl/issues/2068"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x rtx-3090",
             before="""

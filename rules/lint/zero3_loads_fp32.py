@@ -57,7 +57,7 @@ rule = Rule(
         "deepspeed/runtime/zero/partition_parameters.py:383-396@0.18.9; "
         "deepspeed/runtime/config_utils.py:54-57@0.18.9; transformers/modeling_utils.py:3799-3811@5.16.1; https://github.com/axolotl-ai-cloud/axolotl/pull/1466"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

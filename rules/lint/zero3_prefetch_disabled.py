@@ -38,7 +38,7 @@ rule = Rule(
         "deepspeed/runtime/zero/partitioned_param_coordinator.py:429-431@0.18.9; "
         "transformers/integrations/deepspeed.py:229-235@5.16.1"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

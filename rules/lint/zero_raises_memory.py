@@ -60,7 +60,7 @@ rule = Rule(
         "deepspeed/runtime/zero/stage_1_and_2.py:469-496,2160-2195@0.18.9; "
         "axolotl/utils/config/__init__.py:191-196@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="2x a100-80gb",
             before="""

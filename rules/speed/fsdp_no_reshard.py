@@ -18,7 +18,7 @@ rule = Rule(
     price="2 bytes a parameter more on every GPU.",
     safe=True,
     source="torch/distributed/fsdp/_fully_shard/_fully_shard.py@2.13.0; transformers/training_args.py:2811@5.16.1",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

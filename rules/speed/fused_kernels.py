@@ -32,7 +32,7 @@ rule = Rule(
     price="None in quality; Triton compiles the kernels in the first step.",
     safe=True,
     source="https://arxiv.org/abs/2410.10989",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x h100-80gb",
             before="""

@@ -39,7 +39,7 @@ rule = Rule(
         "https://arxiv.org/abs/2306.10209, section 3.2; deepspeed/runtime/zero/partition_parameters.py:1461-1465,"
         "1779-1824@0.18.9; deepspeed/runtime/zero/stage3.py:597-601,2417@0.18.9; deepspeed/utils/groups.py:698@0.18.9"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4n8x h100-80gb net=25Gb/s",
             before="""

@@ -37,7 +37,7 @@ rule = Rule(
         "axolotl/monkeypatch/accelerate/fsdp2.py:494-512@0.19.0; accelerate/parallelism_config.py@1.13.0;"
         " torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py@2.13.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4n8x h100-80gb net=25Gb/s",
             before="""

@@ -42,7 +42,7 @@ rule = Rule(
     price="Activations and logits grow in proportion.",
     safe=True,
     source="https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -48,7 +48,7 @@ rule = Rule(
     price="GPU memory; states that come back use the configured optimizer.",
     safe=lambda run: run.optimizer in {"adamw_torch", "adamw_torch_fused"},
     source="https://arxiv.org/abs/2101.06840; axolotl deepspeed_configs/zero2.json@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

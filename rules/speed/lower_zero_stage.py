@@ -18,7 +18,7 @@ rule = Rule(
     price="2 bytes a parameter more on every GPU for each stage.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054, section 7",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

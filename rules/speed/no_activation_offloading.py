@@ -17,7 +17,7 @@ rule = Rule(
     price="What checkpointing keeps lies on the GPU again.",
     safe=True,
     source="axolotl/loaders/model.py:342-385, core/builders/base.py:589-618@0.19.0",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -23,7 +23,7 @@ rule = Rule(
     price="The room that all activations take.",
     safe=True,
     source="https://arxiv.org/abs/1604.06174; axolotl docs/choosing_method.qmd: checkpointing costs about 30 %",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

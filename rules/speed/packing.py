@@ -31,7 +31,7 @@ rule = Rule(
     price="More samples in a step: the number of steps and the schedule change.",
     safe=False,
     source="axolotl/utils/schemas/enums.py:131-143@0.19.0; https://arxiv.org/abs/2107.02027",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="1x a100-80gb",
             before="""

@@ -29,7 +29,7 @@ rule = Rule(
     price="The weights lie whole on every GPU, as under ZeRO-2.",
     safe=True,
     source="https://docs.pytorch.org/docs/stable/notes/ddp.html; peft/tuners/tuners_utils.py@0.20.0: adapters in fp32",
-    examples=(
+    examples=lambda: (
         Example(
             gpus="4x a100-80gb",
             before="""

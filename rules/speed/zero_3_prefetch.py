@@ -31,7 +31,7 @@ rule = Rule(
         "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; axolotl "
         "deepspeed_configs/zero3_bf16.json@0.19.0"
     ),
-    examples=(
+    examples=lambda: (
         Example(
             gpus="8x a100-80gb",
             before="""

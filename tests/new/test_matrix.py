@@ -3,7 +3,8 @@
 import pytest
 
 from advisor.engine.fix import fixed
-from advisor.session import RunOptions, check_config_text, text_session
+from advisor.session import RunOptions
+from advisor.session.text import check_config_text, text_session
 
 from .matrix import Case, all_cases, few_cases, fitting, ways_of
 

@@ -11,7 +11,8 @@ import yaml
 from advisor.errors import InputError
 from advisor.new import Request, questions, ways
 from advisor.new.rows import seen_in
-from advisor.session import RunOptions, plain_session
+from advisor.session import RunOptions
+from advisor.session.text import plain_session
 
 TURNS = [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"}]
 PAIR = {"chosen": "yes", "rejected": "no"}

@@ -158,7 +158,7 @@ def test_the_learning_rate_of_an_adapter_is_a_number_to_axolotl(
 @pytest.mark.parametrize("rule", ["hsdp", "hpz"])
 def test_what_regroups_the_gpus_of_several_nodes_is_accepted(axolotl: Axolotl, tmp_path: Path, rule: str):
     regrouping = built_in_rules("speed")[rule]
-    before = opened(regrouping.examples[0], tmp_path).run
+    before = opened(regrouping.expanded[0], tmp_path).run
     (edits,) = alternatives(regrouping, before)
     values = whole(yaml.safe_load(edited(before, edits, rule).config.patched()))
     assert before.world_size == 32

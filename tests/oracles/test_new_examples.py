@@ -18,7 +18,8 @@ from advisor.new.draft import RANK, rate_for
 from advisor.new.start import start_of
 from advisor.opening import Context, open_run
 from advisor.run import Run
-from advisor.session import RunOptions, plain_session
+from advisor.session import RunOptions
+from advisor.session.text import plain_session
 from advisor.speed import StepTime, step_time
 
 from ..corpus import configs

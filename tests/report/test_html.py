@@ -20,7 +20,8 @@ from advisor.record import replace as with_field
 from advisor.report import render_check
 from advisor.report.html_timeline import over_time
 from advisor.run import Run
-from advisor.session import RunOptions, plain_session
+from advisor.session import RunOptions
+from advisor.session.text import plain_session
 
 from ..browser import CLIPPED, FAINT, axe_core, launched
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT

@@ -9,8 +9,9 @@ from advisor.documents import parse
 from advisor.errors import InputError
 from advisor.hardware import Hardware, parse_hardware
 from advisor.record import replace
-from advisor.session import RunOptions, Session, lenient_session, session_for
+from advisor.session import RunOptions, Session, session_for
 from advisor.session.launched import launched_on
+from advisor.session.lenient import lenient_session
 from advisor.session.session import on_a_terminal
 from advisor.session.stack import stack_for
 from advisor.settings import ENVIRONMENT, Settings

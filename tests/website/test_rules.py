@@ -61,7 +61,7 @@ def test_a_page_has_why_source_and_examples_as_the_rule_says_them(name: str):
     shown = words(page.text)
     for text in (rule.title, rule.why, rule.source, rule.cost):
         assert words(text) in shown
-    assert page.tags.count("pre") >= len(rule.examples)
+    assert page.tags.count("pre") >= len(rule.given)
     assert {"em", "strong"} >= {tag for tag in page.tags if tag in {"em", "strong", "img", "table"}}
     assert page.tags.count("em") == page.tags.count("strong") == 1, "a mark in a text became emphasis"
     relative = {link for link in page.links if not re.match("https?://", link)}

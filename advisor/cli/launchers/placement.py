@@ -9,8 +9,9 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware
 from advisor.record import replace
 from advisor.run.overrides import overridden
-from advisor.session import RunOptions, Session, lenient_session
+from advisor.session import RunOptions, Session
 from advisor.session.launched import launched_on
+from advisor.session.lenient import lenient_session
 from advisor.streams import tell
 
 

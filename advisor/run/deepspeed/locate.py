@@ -10,7 +10,7 @@ from advisor.documents.repository import lies_in, repository_of
 from advisor.run.deepspeed import has_shipped_name
 from advisor.util import Buffers, read_start
 
-NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
+NAMED = rb"(?m)^deepspeed:[ \t]*[\"']?([^\s\"'#]+)"
 MOST_FILES = 5000
 
 
@@ -51,5 +51,5 @@ def namers(root: str) -> Counter[str]:
                 content = read_start(os.path.join(folder, name), 1 << 20)
             except OSError:
                 continue
-            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))
+            found.update(os.path.basename(match.decode(errors="replace")) for match in re.findall(NAMED, content))
     return found
