@@ -283,5 +283,5 @@ def _more(tidy: Sequence[AnswerStep]) -> str:
     """``; 8 more only rename keys``."""
     one, many = ("only renames a key", "only rename keys")
     if any(step.rule != OLD_KEY for step in tidy):
-        one, many = ("only tidies up", "only tidy up")
+        one, many = ("corrects another key", "correct other keys")
     return f"; {len(tidy)} more {one if len(tidy) == 1 else many}" if tidy else ""

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run, Set, but, is_list, only
 from advisor.schemas import axolotl_keys, plugin_of
 
+FUSED = {
+    "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+    "axolotl.integrations.liger.LigerPlugin",
+}
+"""They compute the same, fused."""
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Once for each plugin: its first key that asks for something, with all others named."""
-    table = axolotl_keys()
-    missing: dict[str, list[str]] = {}
-    for found in table.walk(run.config):
-        if found.row is None and found.level == table.root and found.value not in (None, False):
-            plugin = plugin_of(table, found.key)
-            if plugin:
-                missing.setdefault(plugin, []).append(found.key)
+    missing = unlisted(run)
     listed = run.config.get("plugins")
     count = len(listed) if is_list(listed) else 0
     for number, (plugin, keys) in enumerate(missing.items()):
@@ -29,6 +29,18 @@ def finds(run: Run) -> Iterator[Hit]:
         )
 
 
+def unlisted(run: Run) -> dict[str, list[str]]:
+    """The plugins that keys ask for and the list lacks, each with its keys."""
+    table = axolotl_keys()
+    missing: dict[str, list[str]] = {}
+    for found in table.walk(run.config):
+        if found.row is None and found.level == table.root and found.value not in (None, False):
+            plugin = plugin_of(table, found.key)
+            if plugin:
+                missing.setdefault(plugin, []).append(found.key)
+    return missing
+
+
 rule = Rule(
     id="plugin-not-listed",
     stage="lint",
@@ -41,7 +53,7 @@ rule = Rule(
         The fused loss that was to save ten gigabytes is then not there.
     """,
     cost="The plugin's package must be installed where axolotl is.",
-    safe=False,
+    safe=lambda run: unlisted(run).keys() <= FUSED,
     source="axolotl/utils/config/__init__.py:465-469, integrations/config.py:27-63@0.19.0",
     examples=lambda: (
         Example(

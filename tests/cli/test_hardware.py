@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from advisor.cli import hardware
 from advisor.cli.main import main
 from advisor.documents import parse
-from advisor.engine import cards, plan_memo
+from advisor.engine import cards
+from advisor.engine import plan as planning
 from advisor.engine.cards import all_gpus, errors_anywhere, nodes_of, rows_on
 from advisor.engine.states import Plan, State
 from advisor.opening import Context, open_run
@@ -224,13 +225,13 @@ def test_a_card_without_a_price_comes_after_those_that_have_one(folder: Path):
 
 def test_few_plans_are_made_until_the_screen_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch):
     made: list[str] = []
-    plan = plan_memo.plan_fit
+    plan = planning.plan_fit
 
     def counted(start: State, *rest: Any, **options: Any) -> Plan:
         made.append(start.run.hardware.title if start.run.hardware else "")
         return plan(start, *rest, **options)
 
-    monkeypatch.setattr(plan_memo, "plan_fit", counted)
+    monkeypatch.setattr(planning, "plan_fit", counted)
     assert 8 <= len(rows("full.yaml")) <= 12
     assert len(made) < 20 and len(set(made)) == len(made)
 

@@ -227,7 +227,7 @@ def test_a_tight_run_gets_no_steps_that_end_tight_again(make_run, verdict, is_of
     vars(end)["estimate"] = with_verdict(end.estimate, verdict)
     step = Step(rule_named("shorter", stage="fit"), {"sequence_len": 1024}, State(run), end)
     monkeypatch.setattr("advisor.engine.check.estimate", lambda _: with_verdict(State(run).estimate, "tight"))
-    monkeypatch.setattr("advisor.engine.plan_memo.plan_fit", lambda *_, **__: Plan((step,), end))
+    monkeypatch.setattr("advisor.engine.plan.plan_fit", lambda *_, **__: Plan((step,), end))
     report = check_run(LoadedRun(run), Options(replays=False))
     assert report.verdict == "tight" and (report.plan is not None) == is_offered
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.documents import read
-from advisor.engine import plan_memo
+from advisor.engine import plan
 from advisor.engine.check import check_run
 from advisor.engine.options import Options
 from advisor.errors import InputError
@@ -45,7 +45,7 @@ def outcome(file: Path, context: Context, form: str, *, unsafe: bool) -> str:
 @contextmanager
 def each_plan_once() -> Iterator[None]:
     """The plan of one and the same run is worked out once: check and fix ask for it in turn. A run read again is another."""
-    plan_fit, made = plan_memo.plan_fit, dict[Any, Any]()
+    plan_fit, made = plan.plan_fit, dict[Any, Any]()
 
     def remembered(start: Any, flowchart: Any, *, safe_only: bool = False, **_: Any) -> Any:
         rules = tuple((tier.name, tuple(rule.id for rule in tier.rules)) for tier in flowchart)
@@ -54,8 +54,8 @@ def each_plan_once() -> Iterator[None]:
             made[key] = plan_fit(start, flowchart, safe_only=safe_only)
         return made[key]
 
-    plan_memo.plan_fit = remembered
+    plan.plan_fit = remembered
     try:
         yield
     finally:
-        plan_memo.plan_fit = plan_fit
+        plan.plan_fit = plan_fit

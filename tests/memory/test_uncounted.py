@@ -132,7 +132,7 @@ def test_the_finding_names_the_key_and_what_is_counted() -> None:
 
 
 def test_a_run_that_does_not_fit_without_it_gets_no_plan_nor_a_search_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.engine.plan_memo.plan_fit", lambda *_, **__: pytest.fail("a plan was looked for"))
+    monkeypatch.setattr("advisor.engine.plan.plan_fit", lambda *_, **__: pytest.fail("a plan was looked for"))
     report = advisor.check({**FITTING, **LARGE, **MORE}, gpus=SMALL_CARD)
     assert report.verdict == "does-not-fit"
     assert report.plan is None

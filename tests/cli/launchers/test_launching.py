@@ -12,7 +12,7 @@ import pytest
 from advisor import estimate
 from advisor.cli import launch as launching
 from advisor.cli.question import blocked
-from advisor.engine import check, plan_memo
+from advisor.engine import check, plan
 from advisor.session import RunOptions
 
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
@@ -212,7 +212,7 @@ def test_ranks_after_the_first_find_out_no_more_than_whether_to_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch, config: str, rank: str, asked: set[str]
 ):
     called: set[str] = set()
-    of_check = ((plan_memo, "plan_fit"), (check, "time_of"), (check, "basis_of"))
+    of_check = ((plan, "plan_fit"), (check, "time_of"), (check, "basis_of"))
     for module, name in (*of_check, (launching, "explain"), (blocked, "answered")):
         true = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, name=name, true=true, **k: called.add(name) or true(*a, **k))

@@ -72,7 +72,7 @@ def test_other_local_ranks_make_no_plan_and_say_nothing_of_settings(
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("only the first rank shows it")
 
-    for name in ("plan_memo.plan_fit", "check.time_of", "check.basis_of"):
+    for name in ("plan.plan_fit", "check.time_of", "check.basis_of"):
         monkeypatch.setattr(f"advisor.engine.{name}", asked)
     monkeypatch.setenv("LOCAL_RANK", "3")
     monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
