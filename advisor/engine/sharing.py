@@ -1,4 +1,4 @@
-"""Why sharding helps, as the rules that shard say it."""
+"""Why sharding helps, as the rules that shard or offload say it."""
 
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,14 @@ def sharing(what: str) -> "Callable[[Run, Run], str]":
     """What each GPU holds its share of; where the logits are most of what it gives back, that they have no copy."""
 
     def because(before: "Run", after: "Run") -> str:
-        if _is_for_logits(before, after):
+        if spares_logits(before, after):
             return f"No fp32 copy of the logits is made, and {what} are sharded."
         return f"Each GPU holds its share of {what}."
 
     return because
 
 
-def _is_for_logits(before: "Run", after: "Run") -> bool:
+def spares_logits(before: "Run", after: "Run") -> bool:
     """Whether autocast's copy is most of what goes: an engine of its own has none (``memory.loss.returned``)."""
     if not before.autocast or after.autocast:
         return False

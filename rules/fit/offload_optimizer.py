@@ -1,6 +1,7 @@
 """Optimizer states on the host."""
 
 from advisor import Example, Rule, Run, RunEdits, only
+from advisor.engine.sharing import spares_logits
 
 # accelerate turns anything else into DeepSpeedCPUAdam with L2 decay: accelerate/utils/deepspeed.py:29-97@1.13.0.
 KEPT = frozenset({"adamw_torch", "adamw_torch_fused"})
@@ -25,6 +26,13 @@ def label(before: Run, after: Run) -> str:
     return f"{stage}{states} states on the host"
 
 
+def because(before: Run, after: Run) -> str:
+    """What goes, or where most of it comes from DeepSpeed alone, that."""
+    if spares_logits(before, after):
+        return "No fp32 copy of the logits is made; optimizer states lie on the host."
+    return "The host keeps optimizer states and master weights, and does the step."
+
+
 rule = Rule(
     id="offload-optimizer",
     stage="fit",
@@ -41,7 +49,7 @@ rule = Rule(
         "Pinned host memory, and a step on the CPU: much slower where the GPU has few tokens to work on in a step, a "
         "third slower where it has many. Nothing to speak of for adapters."
     ),
-    because="The host keeps optimizer states and master weights, and does the step.",
+    because=because,
     price="Pinned host memory, and a slower step on the CPU, adapters aside.",
     safe=lambda run: run.optimizer in KEPT,
     source="https://arxiv.org/abs/2101.06840; accelerate/utils/deepspeed.py:29-97@1.13.0",

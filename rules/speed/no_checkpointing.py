@@ -1,11 +1,21 @@
 """Keep activations instead of computing them again."""
 
-from advisor import Example, Rule, Run, only, without
+from advisor import Example, Rule, Run, RunEdits, only, without
 
 
 def applies(run: Run) -> bool:
-    """Whether the trainer checkpoints, and not because rows are very long."""
-    return run.activation_checkpointing and run.activation_offloading is None
+    """Whether the trainer or FSDP checkpoints, and not because rows are very long."""
+    return (run.activation_checkpointing or by_fsdp(run)) and run.activation_offloading is None
+
+
+def by_fsdp(run: Run) -> bool:
+    """Whether FSDP checkpoints, by a key of its own."""
+    return run.fsdp is not None and run.fsdp.activation_checkpointing
+
+
+def edits(run: Run) -> RunEdits:
+    """Off, where it is on."""
+    return {"fsdp_activation_checkpointing": False} if by_fsdp(run) else {"activation_checkpointing": False}
 
 
 rule = Rule(
@@ -14,7 +24,7 @@ rule = Rule(
     title="Switch gradient checkpointing off",
     label="no gradient checkpointing",
     when=applies,
-    edits=lambda run: {"activation_checkpointing": False},
+    edits=edits,
     why="""
         There is room for all activations, so nothing needs to be computed twice.
     """,
@@ -53,6 +63,36 @@ rule = Rule(
             memory="8.3 -> 11.3 GiB",
         ),
         without("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+        Example(
+            gpus="4x l40s",
+            before="""
+                base_model: Qwen/Qwen3-0.6B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                bf16: true
+                fsdp_version: 2
+                fsdp_config:
+                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  fsdp_activation_checkpointing: true
+            """,
+            after="""
+                base_model: Qwen/Qwen3-0.6B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                bf16: true
+                fsdp_version: 2
+                fsdp_config:
+                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  fsdp_activation_checkpointing: false
+            """,
+        ),
+        only(
+            "base_model: Qwen/Qwen3-0.6B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  activation_checkpointing: false",
+        ),
         only("base_model: meta-llama/Llama-3.1-8B", "gradient_checkpointing: offload"),
     ),
 )

@@ -274,6 +274,7 @@ EDITS: dict[str, Editor] = {
     "dp_replicate_size": plain("dp_replicate_size", "dp_shard_size"),
     "reshard_after_forward": _set_fsdp_key("reshard_after_forward"),
     "fsdp_offload_params": _set_fsdp_key("offload_params"),
+    "fsdp_activation_checkpointing": _set_fsdp_key("activation_checkpointing"),
     "cpu_ram_efficient_loading": _set_fsdp_key("cpu_ram_efficient_loading"),
 }
 
