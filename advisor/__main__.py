@@ -5,7 +5,7 @@ import gc
 
 
 def main() -> None:
-    """Run the command; a short process keeps nearly all to its end, and to collect it is a tenth of a check."""
+    """Run the command; a short process keeps nearly all to its end, so that to collect it gains nothing."""
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
 

@@ -8,6 +8,7 @@ from advisor.engine.finding import Rung
 from advisor.engine.rule import Rule
 from advisor.engine.states import Plan, State, trains_the_same
 from advisor.engine.steps import alternatives, host_suffices, run_after, too_much_for_the_host, what_is_uncounted
+from advisor.memory.activations import checkpoints
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.util import gib, seconds
@@ -60,11 +61,7 @@ KINDS = (
     _RungKind("mixed precision", ("mixed-precision",), when(lambda run: run.precision != "fp32")),
     _RungKind("ZeRO-2", ("zero-2",), _zero_done(2)),
     _RungKind("ZeRO-3", ("zero-3", "fsdp-2"), _zero_done(3)),
-    _RungKind(
-        "gradient checkpointing",
-        ("gradient-checkpointing",),
-        when(lambda run: run.activation_checkpointing or (run.fsdp is not None and run.fsdp.activation_checkpointing)),
-    ),
+    _RungKind("gradient checkpointing", ("gradient-checkpointing",), when(checkpoints)),
     _RungKind("LoRA", ("lora",), when(lambda run: run.adapter is not None)),
     _RungKind(
         "quantization",

@@ -1,6 +1,7 @@
 """Keep the inputs of layers, and compute the rest again."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.memory.activations import checkpoints
 
 
 def edits(run: Run) -> RunEdits:
@@ -13,9 +14,8 @@ def edits(run: Run) -> RunEdits:
 
 def applies(run: Run) -> bool:
     """Whether nothing is checkpointed yet and the model supports it."""
-    sharded = run.fsdp is not None and run.fsdp.activation_checkpointing
     refuses = run.model is not None and run.model.family.checkpoints == "none"
-    return not run.activation_checkpointing and not sharded and not refuses
+    return not checkpoints(run) and not refuses
 
 
 rule = Rule(

@@ -7,19 +7,22 @@ from advisor.engine.registry import built_in_rules
 from advisor.engine.steps import alternatives
 from advisor.memory import estimate
 from advisor.run.axolotl import changes
+from advisor.run.axolotl.edits import FUSED_LOSSES
+from advisor.run.axolotl.flags import plugin_names
 from advisor.run.build import with_config
 
 PART = 4
 LEAST = 4 * GIB
-ASKED = "cut_cross_entropy", "liger_fused_linear_cross_entropy", "liger_cross_entropy"
-"""Keys of a fused loss, which may lack their plugin: another rule says so."""
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """A run that fits, fills half of the card, and would need a quarter and 4 GiB less with a fused loss."""
     found = estimate(run)
-    if found is None or run.model is None or found.on_gpu == "does-not-fit" or any(map(run.is_on, ASKED)):
+    if found is None or run.model is None or found.on_gpu == "does-not-fit":
         return
+    listed = plugin_names(run.config)
+    if any(run.is_on(key) and plugin.rpartition(".")[2] not in listed for key, plugin in FUSED_LOSSES.items()):
+        return  # asked for, and only the plugin is missing: another rule says so
     if logits(found) < LEAST or found.needed.high < found.usable // 2:
         return
     edits = fused(run)

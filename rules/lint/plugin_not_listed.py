@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, is_list, only
+from advisor.run.axolotl.edits import CUT_PLUGIN, LIGER_PLUGIN
 from advisor.schemas import axolotl_keys, plugin_of
 
-FUSED = {
-    "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
-    "axolotl.integrations.liger.LigerPlugin",
-}
+FUSED = {CUT_PLUGIN, LIGER_PLUGIN}
 """They compute the same, fused."""
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_list, only, without
+from advisor.run.axolotl.edits import FUSED_LOSSES
 
-FUSED = ("cut_cross_entropy", "liger_fused_linear_cross_entropy")
-KEYS = (*FUSED, "chunked_cross_entropy", "liger_cross_entropy")
+KEYS = (*FUSED_LOSSES, "chunked_cross_entropy", "liger_cross_entropy")
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -33,8 +33,8 @@ def listed(run: Run) -> list[str]:
 
 def refused(on: list[str]) -> Hit:
     """Two keys, or more. A fused loss is worth more than one that still holds the logits."""
-    fused = [key for key in on if key in FUSED]
-    stale = [key for key in on if key not in FUSED]
+    fused = [key for key in on if key in FUSED_LOSSES]
+    stale = [key for key in on if key not in FUSED_LOSSES]
     edits: tuple[Change, ...] = tuple(Remove(key) for key in stale) if len(fused) == 1 else ()
     remedy = f"keep `{fused[0]}`" if edits else "keep one"
     at = stale[0] if edits else on[-1]

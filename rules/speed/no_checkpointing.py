@@ -1,21 +1,17 @@
 """Keep activations instead of computing them again."""
 
 from advisor import Example, Rule, Run, RunEdits, only, without
+from advisor.memory.activations import checkpoints
 
 
 def applies(run: Run) -> bool:
     """Whether the trainer or FSDP checkpoints, and not because rows are very long."""
-    return (run.activation_checkpointing or by_fsdp(run)) and run.activation_offloading is None
-
-
-def by_fsdp(run: Run) -> bool:
-    """Whether FSDP checkpoints, by a key of its own."""
-    return run.fsdp is not None and run.fsdp.activation_checkpointing
+    return checkpoints(run) and run.activation_offloading is None
 
 
 def edits(run: Run) -> RunEdits:
     """Off, where it is on."""
-    return {"fsdp_activation_checkpointing": False} if by_fsdp(run) else {"activation_checkpointing": False}
+    return {"activation_checkpointing" if run.activation_checkpointing else "fsdp_activation_checkpointing": False}
 
 
 rule = Rule(

@@ -18,6 +18,8 @@ FSDP_QLORA = {
 Editor = Callable[[Document, Any], list[Change]]
 LIGER_PLUGIN = "axolotl.integrations.liger.LigerPlugin"
 CUT_PLUGIN = "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"
+FUSED_LOSSES = {"cut_cross_entropy": CUT_PLUGIN, "liger_fused_linear_cross_entropy": LIGER_PLUGIN}
+"""Keys of the losses that make no logits, each with its plugin."""
 WRITTEN_ATTENTION = {"flash": "flash_attention_2", "flex": "flex_attention"}
 FSDP_2 = {
     "offload_params": False,
