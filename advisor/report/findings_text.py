@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
 from advisor.engine.answer_steps import title_of
+from advisor.engine.clauses import STOPS, cause_of, remedy_of
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record, replace
 from advisor.report.style import Style
@@ -23,7 +24,7 @@ IN_HEADLINE: Mapping[str, tuple[str, ...]] = {
 FOR_MASTERS = "pure-bf16-low-rate"
 """The note that asks for fp32 masters."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
-CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")
+CAUSE = regex(r"(`[^`]*`)| by axolotl\b|(?:: |, since |, so |, and axolotl |, which (?:drops|stops|evaluates) ).*")
 OR = ("or ", "else ")
 OBVIOUS = "; remove or correct it"
 """A remedy that goes without saying where there is no room for it."""
@@ -84,9 +85,16 @@ def _lines(findings: Sequence[Finding]) -> frozenset[int]:
     return frozenset(finding.place.line for finding in findings) - {0}
 
 
-def finding_lines(report: Report, style: Style) -> list[str]:
-    """Every error and warning, the first few notes, and how many more there are."""
-    found = merged(_unsaid(report))
+def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[str]:
+    """Every error and warning, the first few notes, and how many more there are.
+
+    Next to the steps of the option to take, and to a line that counts all findings, only what is left is told: what
+    the steps mend is named by its rule.
+    """
+    rest, mended = list[Finding](), list[Finding]()
+    for finding in _unsaid(report):
+        (mended if alone and finding.level != "note" and _is_mended(finding, report) else rest).append(finding)
+    found = merged(rest)
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
     shown = [] if loud else [said for said in notes if not _is_answered(said, report)][:MOST_NOTES]
@@ -95,17 +103,34 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     if len(lines) > MOST_LINES:
         some = (*_by_rule(loud), *shown)
         lines = [line for said in some for line in _lines_of(said, report, width, style, short=True)]
-    if left := sum(said.count for said in notes) - sum(said.count for said in shown):
-        lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
-    return lines
+    lines += _mended_lines(mended, report, style)
+    left = sum(said.count for said in notes) - sum(said.count for said in shown)
+    return [*lines, f"{counted(left, 'more note' if shown else 'note')} (-v)"] if left and not alone else lines
+
+
+def _mended_lines(mended: Sequence[Finding], report: Report, style: Style) -> list[str]:
+    """``A mends line 9 [lora-kernels-refused], lines 4, 7 [unknown-key]``."""
+    places: dict[str, set[int]] = {}
+    for finding in mended:
+        places.setdefault(finding.rule, set()).add(finding.place.line)
+    said = [f"{_at(lines - {0})} [{rule}]" if lines - {0} else f"[{rule}]" for rule, lines in places.items()]
+    chosen = report.answer.recommended if report.answer is not None else None
+    return style.prose(", ".join(said), f"{chosen.letter} mends ", indent=2) if chosen is not None and said else []
 
 
 def _is_answered(said: Said, report: Report) -> bool:
     """Whether the option to take does what a note asks for: one of its steps says so, or it has the masters."""
     chosen = report.answer.recommended if report.answer is not None else None
-    if chosen is None or said.first.rule == FOR_MASTERS:
-        return chosen is not None and chosen.has_masters
-    return (said.first.rule, title_of(said.first)) in {(step.rule, step.title) for step in chosen.steps}
+    if chosen is not None and said.first.rule == FOR_MASTERS:
+        return chosen.has_masters
+    return _is_mended(said.first, report)
+
+
+def _is_mended(finding: Finding, report: Report) -> bool:
+    """Whether the option to take has the finding's edit among its steps."""
+    chosen = report.answer.recommended if report.answer is not None else None
+    steps = chosen.steps if chosen is not None else ()
+    return (finding.rule, title_of(finding)) in {(step.rule, step.title) for step in steps}
 
 
 def _unsaid(report: Report) -> list[Finding]:
@@ -133,17 +158,29 @@ def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bo
         texts = told(finding.message), told(brief(finding.message))
         return next((lines for lines in texts if len(lines) == 1), None) or told(finding.title)
     if said.others:
-        return told(f"{_keys(said)}: each {_lowered(finding.title)}")
+        return min(map(told, (f"{_keys(said)}: each {_lowered(finding.title)}", _keys(said))), key=len)
     plain = brief(finding.message)
     texts = [finding.message, plain, plain.removesuffix(OBVIOUS)]
     if short and finding.level == "warning" and finding.title and not counted:
-        texts.append(_entitled(finding))
+        texts += _entitled(finding)
+    if _is_above(finding, report):
+        texts.append("said above")
     return min(map(told, texts), key=len)
 
 
-def _entitled(finding: Finding) -> str:
-    """A finding by its title, after the key that it is about."""
-    return f"{_key(finding)}: {_lowered(finding.title)}" if finding.title.startswith(EACH) else finding.title
+def _is_above(finding: Finding, report: Report) -> bool:
+    """Whether the answer's first sentences have its cause and its remedy."""
+    answer, what_to_do = report.answer, remedy_of(finding)
+    if answer is None or answer.starts or not what_to_do:
+        return False
+    return cause_of(finding.message) in answer.headline and what_to_do in answer.action
+
+
+def _entitled(finding: Finding) -> list[str]:
+    """A finding by its title, after the key that it is about; or by that key alone."""
+    if not finding.title.startswith(EACH):
+        return [finding.title]
+    return [f"{_key(finding)}: {_lowered(finding.title)}", _key(finding)]
 
 
 def _lowered(title: str) -> str:
@@ -178,18 +215,23 @@ def brief(message: str) -> str:
     """A message's key and remedy, without the cause between them; the whole where it has no remedy of its own."""
     cause, mark, rest = message.partition("; ")
     if not mark:
-        return message
+        return STOPS.sub("", message)
     first, *others = rest.split("; ")
     kept = [first, *takewhile(lambda remedy: remedy.startswith(OR), others)]
-    plain = ASIDE.sub(lambda found: found[1] or "", cause)
+    plain = ASIDE.sub(lambda found: found[1] or "", STOPS.sub("", cause))
     return "; ".join([CAUSE.sub(lambda found: found[1] or "", plain), *kept])
 
 
-def totals_of(report: Report, verdict: str, written: str) -> str:
-    """``run.yaml: does not fit. 1 warning, 2 notes. 3 edits with --fix. Nothing was written.``"""
+def totals_of(report: Report, verdict: str, written: str, *, folded: bool) -> str:
+    """``run.yaml: does not fit. 1 warning, 2 notes (-v). 3 edits with --fix. Nothing was written.``
+
+    ``folded``: whether the screen has less than all notes.
+    """
     silent = set(map(id, spoken(report))) - set(map(id, _unsaid(report)))
     found = [finding for finding in spoken(report) if finding.level != "note" or id(finding) not in silent]
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
+    if found and found[-1].level == "note" and folded:
+        levels[-1] += " (-v)"
     said = (", ".join(levels), _fixed_words(report) or _edits_words(report, found))
     lead = f"{path_shown(report.file)}: {verdict}."
     return " ".join(part for part in (lead, *(f"{part}." for part in said if part), written) if part)

@@ -60,13 +60,14 @@ def report_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list
         yield from (_finding_block(finding, report, style) for finding in _verbose_findings(report))
         yield skipped_lines(report, style)
     else:
-        yield finding_lines(report, style)
+        yield finding_lines(report, style, alone=alone)
     if said := second(report):
         yield style.prose(said, f"{path_shown(report.file)}: ", indent=2)
     if report.against is not None:
         yield _against_lines(report, style)
     if alone and (spoken(report) or report.verdict in PLANNED):
-        yield style.prose(totals_of(report, _closing(report), "" if report.fixed else "Nothing was written."))
+        written, folded = "" if report.fixed else "Nothing was written.", style.detail != "verbose"
+        yield style.prose(totals_of(report, _closing(report), written, folded=folded))
     if alone and report.seen:
         yield style.prose(report.seen)
 

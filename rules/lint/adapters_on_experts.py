@@ -36,7 +36,7 @@ def named(model: Architecture, names: set[str]) -> set[str]:
 rule = Rule(
     id="adapters-on-experts",
     stage="lint",
-    title="Name the layers that get adapters, not all experts",
+    title="Adapters on all experts",
     finds=finds,
     level="warning",
     proof="read",

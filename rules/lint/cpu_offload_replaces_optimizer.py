@@ -1,4 +1,4 @@
-"""An offloaded optimizer is not the configured one."""
+"""Offloading replaces the optimizer."""
 
 from collections.abc import Iterator
 
@@ -64,7 +64,7 @@ def trains_the_same(run: Run) -> bool:
 rule = Rule(
     id="cpu-offload-replaces-optimizer",
     stage="lint",
-    title="An offloaded optimizer is not the configured one",
+    title="Offloading replaces the optimizer",
     finds=finds,
     level="warning",
     proof="accepts",

@@ -1,4 +1,4 @@
-"""A key that the YAML holds twice."""
+"""A key that stands twice."""
 
 from collections.abc import Iterator
 

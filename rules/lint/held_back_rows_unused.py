@@ -1,4 +1,4 @@
-"""Rows that are held back for an evaluation that never comes."""
+"""Held-back rows that nothing evaluates."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def evaluated(run: Run) -> tuple[str, tuple[Change, ...]]:
     if now is None:
         return write, (edit,)
     if now.verdict != "fits":
-        return f"{write}, and check again: evaluation takes memory of its own", (edit,)
+        return f"{write}; check again, evaluation takes memory of its own", (edit,)
     rows = evaluating(run, run.eval_batch_size)
     if rows.verdict == "fits":
         return write, (edit,)
@@ -56,7 +56,7 @@ def evaluating(run: Run, rows: int) -> Estimate:
 rule = Rule(
     id="held-back-rows-unused",
     stage="lint",
-    title="Rows that are held back for an evaluation that never comes",
+    title="Held-back rows that nothing evaluates",
     finds=finds,
     level="warning",
     proof="read",

@@ -25,7 +25,7 @@ def finds(run: Run) -> Iterator[Hit]:
 rule = Rule(
     id="host-memory-unstated",
     stage="lint",
-    title="Offloading needs more host memory than is common with such cards",
+    title="Offloading needs much host memory",
     finds=finds,
     level="warning",
     proof="read",

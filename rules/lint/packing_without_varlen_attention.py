@@ -1,4 +1,4 @@
-"""Sample packing with attention that sees across samples."""
+"""Packed samples attend to each other."""
 
 from collections.abc import Iterator
 
@@ -70,7 +70,7 @@ def stands_for(run: Run, name: str) -> str:
 rule = Rule(
     id="packing-without-varlen-attention",
     stage="lint",
-    title="Sample packing with attention that sees across samples",
+    title="Packed samples attend to each other",
     finds=finds,
     level="warning",
     proof="accepts",

@@ -1,4 +1,4 @@
-"""A dataset's ``type`` that no code of axolotl reads."""
+"""A dataset's ``type`` that axolotl cannot read."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def hit(at: str, kind: str, skipped: bool) -> Hit:
 rule = Rule(
     id="unknown-dataset-type",
     stage="lint",
-    title="A dataset's type that no code of axolotl reads",
+    title="A dataset's type that axolotl cannot read",
     finds=finds,
     level="error",
     proof="read",

@@ -2,13 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.engine.answer import Answer, Reason
+from advisor.engine.answer import Answer, Option, Reason
+from advisor.engine.answer_steps import step_of
 from advisor.engine.finding import Finding, Place
 from advisor.engine.rule import Level
 from advisor.report.findings_text import brief, finding_lines, merged
 from advisor.report.style import Style
 
 from .samples import FITS
+
+ANSWER = Answer("fits", True, None, "Fits.", "")
 
 
 def found(level: Level, message: str, line: int, rule: str = "r", title: str = "") -> Finding:
@@ -58,11 +61,15 @@ def test_warnings_of_one_rule_with_remedies_of_their_own_name_their_keys_as_one_
         for line, key in enumerate("abc", 1)
     ]
     assert lines(*told, replace(told[2], place=Place("llama.yaml", 8, 1))) == [
-        "warn  1  `a` -> `aa`, `b` -> `bb` (line 2), `c` -> `cc` (lines 3, 8): each a key",
-        "         under its old name [r]",
+        "warn  1  `a` -> `aa`, `b` -> `bb` (line 2), `c` -> `cc` (lines 3, 8) [r]",
     ]
-    assert len(lines(*told[:1])) == 2
     assert len(lines(*(replace(each, level="error") for each in told))) == 6
+    assert len(lines(*told[:1])) == 2
+    many = [replace(told[2], place=Place("llama.yaml", line, 1)) for line in range(101, 107)]
+    assert lines(*told[:2], *many) == [
+        "warn    1  `a` -> `aa`, `b` -> `bb` (line 2), `c` -> `cc` (lines 101, 102, 103,",
+        "           104, 105, 106): each a key under its old name [r]",
+    ]
     short = [found("warning", f"`{key}` is old; write `{key * 2}`", 1, title=title) for key in "abc"]
     assert lines(*short) == [f"warn  1  `{key}` is old; write `{key * 2}` [r]" for key in "abc"]
 
@@ -105,9 +112,31 @@ def test_a_note_has_its_text_where_that_is_one_line_else_its_title():
 
 def test_what_the_headline_says_is_not_said_again():
     unknown = found("warning", "the model is unknown", 1, "unknown-model")
-    answer = Answer("unknown", True, Reason("unknown-model"), "No verdict.", "")
+    answer = replace(ANSWER, verdict="unknown", reason=Reason("unknown-model"), headline="No verdict.")
     assert finding_lines(replace(FITS, findings=(unknown,), answer=answer), Style()) == []
     assert len(lines(unknown)) == 1
+
+
+def test_next_to_the_steps_of_the_option_what_they_mend_is_named_by_its_rule():
+    left = found("warning", "`a` is lost; write `b`", 3, "lost")
+    mended = [found("warning", f"`{key}` is old; write `{key * 2}`", line, "old") for line, key in enumerate("cd", 7)]
+    option = Option("A", "same", "same training", tuple(map(step_of, mended)), recommended=True)
+    report = replace(FITS, findings=(left, *mended), answer=replace(ANSWER, options=(option,)))
+    assert finding_lines(report, Style(), alone=True) == [
+        "warn  3  `a` is lost; write `b` [lost]",
+        "A mends lines 7, 8 [old]",
+    ]
+    assert len(finding_lines(report, Style())) == 3
+
+
+def test_an_error_that_the_answer_tells_in_full_is_not_told_twice():
+    cause, remedy = f"`a` is {'lost ' * 12}".strip(), f"write {'it ' * 9}again"
+    error = found("error", f"{cause}; {remedy}", 4)
+    assert len(lines(error)) > 1
+    answer = Answer("unknown", False, None, f"Does not start: {cause} (line 4).", f"Correct line 4 by hand: {remedy}.")
+    assert finding_lines(replace(FITS, findings=(error,), answer=answer), Style()) == ["error 4  said above [r]"]
+    elsewhere = replace(answer, action="Correct line 9 by hand: remove it.")
+    assert len(finding_lines(replace(FITS, findings=(error,), answer=elsewhere), Style())) > 1
 
 
 def test_findings_of_several_files_stay_apart():
