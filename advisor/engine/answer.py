@@ -188,6 +188,17 @@ class Answer:
     """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
     padding: str = ""
     """That short rows take the time of full ones, where they are padded to that; where that is asked for."""
+    few_bits: str = ""
+    """That adapters fit on the base as released, and take less time there; where that is asked for."""
+    smaller_model: str = ""
+    """The smaller model that fits as written, where no edit makes this one; where that is asked for."""
+
+    @property
+    def hints(self) -> "tuple[str, ...]":
+        """What is said after the two sentences, as far as there is something to say."""
+        room = self.room.text if self.room is not None else ""
+        said = (room, self.more_room, self.few_bits, self.smaller_model, self.padding, self.network)
+        return tuple(filter(None, said))
 
     @property
     def recommended(self) -> Option | None:

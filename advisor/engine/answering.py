@@ -62,8 +62,9 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
 def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     """The same with what a run that goes through has room for, and with what its links take."""
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
-        return answer
+        return _with_smaller_model(run, answer)
     from advisor.engine.network import Links, network_words
+    from advisor.engine.other_runs import without_few_bits
     from advisor.engine.room import more_room, room_for
 
     way = answer.option("F")
@@ -73,7 +74,18 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
     more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
-    return replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
+    answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
+    return replace(answer, few_bits=without_few_bits(run)) if answer.verdict == "fits" else answer
+
+
+def _with_smaller_model(run: Run, answer: Answer) -> Answer:
+    """The same with the smaller model that needs no edit, where no edit makes this one fit as it is trained."""
+    same = answer.option("A")
+    if answer.verdict != "does-not-fit" or (same is not None and same.command is not None):
+        return answer
+    from advisor.engine.other_runs import smaller_model
+
+    return replace(answer, smaller_model=smaller_model(run))
 
 
 def _with_padding(report: Report, answer: Answer) -> Answer:

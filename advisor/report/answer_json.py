@@ -20,6 +20,8 @@ def answer(value: Answer) -> dict[str, Any]:
         "more_room": value.more_room,
         "network": value.network,
         "padding": value.padding,
+        "few_bits": value.few_bits,
+        "smaller_model": value.smaller_model,
         "options": [_option(each) for each in value.options if each.letter != "C"],
         "not_taken": [_not_taken(each) for each in value.not_taken],
     }

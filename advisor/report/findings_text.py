@@ -89,11 +89,11 @@ def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[
     """Every error and warning, the first few notes, and how many more there are.
 
     Next to the steps of the option to take, and to a line that counts all findings, only what is left is told: what
-    the steps mend is named by its rule.
+    the steps fix is named by its rule.
     """
-    rest, mended = list[Finding](), list[Finding]()
+    rest, fixed = list[Finding](), list[Finding]()
     for finding in _unsaid(report):
-        (mended if alone and finding.level != "note" and _is_mended(finding, report) else rest).append(finding)
+        (fixed if alone and finding.level != "note" and _is_fixed(finding, report) else rest).append(finding)
     found = merged(rest)
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
@@ -103,19 +103,19 @@ def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[
     if len(lines) > MOST_LINES:
         some = (*_by_rule(loud), *shown)
         lines = [line for said in some for line in _lines_of(said, report, width, style, short=True)]
-    lines += _mended_lines(mended, report, style)
+    lines += _fixes_lines(fixed, report, style)
     left = sum(said.count for said in notes) - sum(said.count for said in shown)
     return [*lines, f"{counted(left, 'more note' if shown else 'note')} (-v)"] if left and not alone else lines
 
 
-def _mended_lines(mended: Sequence[Finding], report: Report, style: Style) -> list[str]:
-    """``A mends line 9 [lora-kernels-refused], lines 4, 7 [unknown-key]``."""
+def _fixes_lines(fixed: Sequence[Finding], report: Report, style: Style) -> list[str]:
+    """``A fixes line 9 [lora-kernels-refused], lines 4, 7 [unknown-key]``."""
     places: dict[str, set[int]] = {}
-    for finding in mended:
+    for finding in fixed:
         places.setdefault(finding.rule, set()).add(finding.place.line)
     said = [f"{_at(lines - {0})} [{rule}]" if lines - {0} else f"[{rule}]" for rule, lines in places.items()]
     chosen = report.answer.recommended if report.answer is not None else None
-    return style.prose(", ".join(said), f"{chosen.letter} mends ", indent=2) if chosen is not None and said else []
+    return style.prose(", ".join(said), f"{chosen.letter} fixes ", indent=2) if chosen is not None and said else []
 
 
 def _is_answered(said: Said, report: Report) -> bool:
@@ -123,10 +123,10 @@ def _is_answered(said: Said, report: Report) -> bool:
     chosen = report.answer.recommended if report.answer is not None else None
     if chosen is not None and said.first.rule == FOR_MASTERS:
         return chosen.has_masters
-    return _is_mended(said.first, report)
+    return _is_fixed(said.first, report)
 
 
-def _is_mended(finding: Finding, report: Report) -> bool:
+def _is_fixed(finding: Finding, report: Report) -> bool:
     """Whether the option to take has the finding's edit among its steps."""
     chosen = report.answer.recommended if report.answer is not None else None
     steps = chosen.steps if chosen is not None else ()

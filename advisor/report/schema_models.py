@@ -347,6 +347,10 @@ class Answer(Model):
     """Where the links take most of a step: how much, and what helps; empty elsewhere."""
     padding: str = ""
     """Where short rows are padded to full ones: what that takes, and what to set; empty elsewhere."""
+    few_bits: str = ""
+    """Where adapters fit on the base as released, and are faster: what that takes, and what to set; empty elsewhere."""
+    smaller_model: str = ""
+    """Where no edit keeps the training: the smaller model that fits as written; empty elsewhere."""
     options: list[Option]
     not_taken: list[NotTaken]
 

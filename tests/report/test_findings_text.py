@@ -117,14 +117,14 @@ def test_what_the_headline_says_is_not_said_again():
     assert len(lines(unknown)) == 1
 
 
-def test_next_to_the_steps_of_the_option_what_they_mend_is_named_by_its_rule():
+def test_next_to_the_steps_of_the_option_what_they_fix_is_named_by_its_rule():
     left = found("warning", "`a` is lost; write `b`", 3, "lost")
-    mended = [found("warning", f"`{key}` is old; write `{key * 2}`", line, "old") for line, key in enumerate("cd", 7)]
-    option = Option("A", "same", "same training", tuple(map(step_of, mended)), recommended=True)
-    report = replace(FITS, findings=(left, *mended), answer=replace(ANSWER, options=(option,)))
+    fixed = [found("warning", f"`{key}` is old; write `{key * 2}`", line, "old") for line, key in enumerate("cd", 7)]
+    option = Option("A", "same", "same training", tuple(map(step_of, fixed)), recommended=True)
+    report = replace(FITS, findings=(left, *fixed), answer=replace(ANSWER, options=(option,)))
     assert finding_lines(report, Style(), alone=True) == [
         "warn  3  `a` is lost; write `b` [lost]",
-        "A mends lines 7, 8 [old]",
+        "A fixes lines 7, 8 [old]",
     ]
     assert len(finding_lines(report, Style())) == 3
 

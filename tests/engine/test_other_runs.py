@@ -1,0 +1,82 @@
+"""What an expert would ask next is said where it is true: the named edit and the named model, tried."""
+
+import pytest
+
+from advisor.documents import Set
+from advisor.engine.other_runs import smaller_model, without_few_bits
+from advisor.engine.states import State
+from advisor.run.build import with_config
+
+FULL = """
+base_model: Qwen/Qwen3-8B-Base
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+output_dir: ./out
+num_epochs: 1
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 4
+learning_rate: 2e-5
+optimizer: adamw_torch_fused
+bf16: true
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+"""
+QLORA = f"{FULL}adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+
+
+def test_adapters_that_need_no_few_bits_are_told_so_with_the_end_of_the_edits(make_run):
+    run = make_run(QLORA, "1x h100-80gb")
+    after = State(with_config(run, [Set("adapter", "lora"), Set("load_in_4bit", False)]))
+    needed = f"{after.estimate.needed.high / 2**30:.1f}"
+    time = after.seconds / State(run).seconds - 1
+    assert without_few_bits(run) == (
+        f"4 bits are not needed here: LoRA on the base as released takes {needed} of 78.5 GiB, {time:+.0%} time"
+        " (`adapter: lora`, `load_in_4bit: false`)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "card"),
+    [
+        (QLORA, "1x rtx-4060-ti"),
+        (FULL, "1x h100-80gb"),
+        (QLORA.replace("Qwen/Qwen3-8B-Base", "unsloth/Qwen3-8B-bnb-4bit"), "1x h100-80gb"),
+    ],
+    ids=["no-room", "no-adapter", "released-in-4-bits"],
+)
+def test_few_bits_that_are_needed_or_no_choice_are_not_spoken_of(make_run, text: str, card: str):
+    assert without_few_bits(make_run(text, card)) == ""
+
+
+def test_eight_bits_are_named_by_their_own_key(make_run):
+    text = QLORA.replace("adapter: qlora", "adapter: lora").replace("load_in_4bit", "load_in_8bit")
+    assert without_few_bits(make_run(text, "1x h100-80gb")).endswith("(`load_in_8bit: false`).")
+
+
+def test_the_largest_smaller_model_of_the_make_that_fits_is_named(make_run):
+    run = make_run(FULL, "1x rtx-4090")
+    assert smaller_model(run).startswith("`Qwen/Qwen3-1.7B-Base` would fit as written, trained in full: ")
+    sizes = {size: State(make_run(FULL.replace("8B", size), "1x rtx-4090")) for size in ("4B", "1.7B")}
+    assert [sizes[size].verdict for size in ("4B", "1.7B")] == ["does-not-fit", "fits"]
+    assert f"{sizes['1.7B'].estimate.needed.high / 2**30:.1f} of 23.1 GiB" in smaller_model(run)
+
+
+def test_of_several_generations_the_runs_own_is_named(make_run):
+    for name in ("meta-llama/Meta-Llama-3-70B", "meta-llama/Meta-Llama-3.1-70B"):
+        said = smaller_model(make_run(QLORA.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"))
+        assert said.partition(" ")[0] == f"`{name.replace('70B', '8B')}`"
+
+
+@pytest.mark.parametrize(
+    ("name", "smaller"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "`meta-llama/Llama-3.2-1B-Instruct`"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "`deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B`"),
+        ("Qwen/Qwen3-30B-A3B", ""),
+        ("mistralai/Mistral-7B-v0.1", ""),
+    ],
+)
+def test_a_smaller_model_is_of_the_same_sort(make_run, name: str, smaller: str):
+    said = smaller_model(make_run(FULL.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"))
+    assert said.partition(" ")[0] == smaller
