@@ -12,6 +12,7 @@ AT_ONCE: tuple[Way, ...] = (
     (HALF,),
     ("flash-attention",),
     ("smaller-eval-batch",),
+    ("smaller-vllm-share",),
 )
 """What costs no time: tried with every point, and left out again where the end does without."""
 LOSS: tuple[Way, ...] = (("fused-loss",),)

@@ -20,7 +20,7 @@ from advisor.run.build import with_config
 from advisor.util import number
 
 KEY = "micro_batch_size"
-MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "flash-attention")
+MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "smaller-vllm-share", "flash-attention")
 """Rules that cost a run nothing."""
 SMALLER_BATCH = "smaller-micro-batch"
 NOT_SLOWER = 1.01

@@ -11,7 +11,9 @@ BEYOND = 2
 """Times outside of a band from which on it is worth a word: its ends are where published configs end."""
 BEYOND_WEAK = 10
 FAR = 20
-"""From here on it is shown by its figures."""
+"""From here on it is a warning."""
+FAR_OF_ALL_WEIGHTS = 4
+"""The same of all weights under preference training, where answers degrade sooner."""
 KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 
 
@@ -33,7 +35,8 @@ def finds(run: Run) -> Iterator[Hit]:
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
         message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
-        level = "warning" if outside(rate, band.low, band.high) >= FAR and not band.weak else None
+        far = FAR_OF_ALL_WEIGHTS if run.rl and run.adapter is None and rate > band.high else FAR
+        level = "warning" if outside(rate, band.low, band.high) >= far and not band.weak else None
         yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
 
 
@@ -53,7 +56,7 @@ rule = Rule(
         axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
         configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
-        times, and beyond all.
+        times, from four times above them where preferences train all weights, and beyond all.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=lambda: (

@@ -11,13 +11,16 @@ def finds(run: Run) -> Iterator[Hit]:
     """Rows of axolotl's own trainers that are not packed, where nothing else wants one shape throughout."""
     one_shape = run.torch_compile or run.context_parallel_size > 1 or run.attention == "sage"
     pretrains = run.config.get("pretraining_dataset")
-    if run.config.get(KEY) is not True or run.sample_packing or run.rl is not None or one_shape or pretrains:
+    written = run.config.get(KEY)
+    by_default = written is None and run.classifier == "sequence"
+    if not (written is True or by_default) or run.sample_packing or run.rl is not None or one_shape or pretrains:
         return
+    subject = f"`reward_model` sets `{KEY}: true`" if by_default else f"`{KEY}: true` without packing"
     message = (
-        f"`{KEY}: true` without packing: a row of any length takes the time of {run.sequence_len:,} tokens; set it to"
+        f"{subject}: a row of any length takes the time of {run.sequence_len:,} tokens; set it to"
         " `false` unless most rows are that long"
     )
-    yield Hit(KEY, message, edits=(Set(KEY, False),))
+    yield Hit("reward_model" if by_default else KEY, message, edits=(Set(KEY, False),))
 
 
 rule = Rule(
@@ -32,10 +35,10 @@ rule = Rule(
     why="""
         The collator pads each batch to a multiple of `sequence_len`, that is to all of it. Padding has no loss, but
         attention, MLP and logits are computed all the same. Without the key a batch is as long as its longest row, and
-        memory never grows above what it is now.
+        memory never grows above what it is now. For a reward model axolotl sets the key where it is not written.
     """,
     cost="Batches of many shapes: a kernel that compiles for a shape does so more often.",
-    source="axolotl/core/builders/causal.py:386-394@0.19.0",
+    source="axolotl/core/builders/causal.py:386-394, utils/schemas/validation.py:248-256@0.19.0",
     examples=lambda: (
         Example(
             gpus="1x a100-80gb",
@@ -52,6 +55,9 @@ rule = Rule(
                 pad_to_sequence_len: false
             """,
         ),
+        but(without=("pad_to_sequence_len",), fires=True),
+        but("pad_to_sequence_len: false"),
+        but("process_reward_model: true", without=("reward_model", "pad_to_sequence_len")),
         but(without=("reward_model",), fires=True),
         but("sample_packing: true", without=("reward_model",)),
         but("rl: dpo", without=("reward_model",)),

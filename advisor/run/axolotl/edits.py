@@ -245,6 +245,7 @@ EDITS: dict[str, Editor] = {
     "gradient_accumulation_steps": _set_accumulation,
     "sequence_len": plain("sequence_len"),
     "eval_batch_size": plain("eval_batch_size", "micro_batch_size"),
+    "vllm_share": plain("vllm.gpu_memory_utilization"),
     "sample_packing": plain("sample_packing", "sequence_len"),
     "precision": _set_precision,
     "attention": _set_attention,

@@ -80,7 +80,7 @@ def precision(reader: Reader, gpu_has_bf16: bool) -> PrecisionFacts:
 
 
 def batch(reader: Reader) -> BatchFacts:
-    """Batch sizes and lengths: axolotl/utils/config/__init__.py:200-209, utils/schemas/validation.py:230@0.19.0."""
+    """Batch sizes and lengths: axolotl/utils/config/__init__.py:200-209, utils/schemas/validation.py:230,248@0.19.0."""
     micro_batch_size = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
     accumulation = reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
     if reader.has("batch_size") and not reader.has("gradient_accumulation_steps"):
@@ -88,7 +88,7 @@ def batch(reader: Reader) -> BatchFacts:
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
     packing = reader.flag("sample_packing") and rl is None and classifier(reader) is None
-    padded = reader.flag("pad_to_sequence_len", default=packing)
+    padded = reader.flag("pad_to_sequence_len", default=packing or classifier(reader) == "sequence")
     return {
         "micro_batch_size": micro_batch_size,
         "gradient_accumulation_steps": accumulation,
