@@ -22,12 +22,11 @@ from advisor.util import number
 KEY = "micro_batch_size"
 MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "smaller-vllm-share", "flash-attention")
 """Rules that cost a run nothing."""
-SMALLER_BATCH = "smaller-micro-batch"
+COSTS_TIME = {"smaller-micro-batch": 1.1, "offload-optimizer": 1.25}
+"""Rules that make room where none does for free, and how many times as long a step may take with each."""
 NOT_SLOWER = 1.01
 WORTH = 0.02
 """Of the card: less room is not worth a sentence."""
-SLOWER = 1.1
-"""What room may cost a run where nothing makes it for free."""
 LEAST = 2
 """Times the present micro batch: less is not worth a sentence."""
 
@@ -51,13 +50,13 @@ def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -
     before = State(run)
     if not before.estimate.has_little_room:
         return ""
-    for rule in (rules[name] for name in (*MAKES_ROOM, SMALLER_BATCH) if name in rules):
-        is_free = rule.id != SMALLER_BATCH
+    for rule in (rules[name] for name in (*MAKES_ROOM, *COSTS_TIME) if name in rules):
+        slower = COSTS_TIME.get(rule.id, NOT_SLOWER)
         for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
             made = run_after(run, edits, rule)
             after = State(made) if made is not None and not rule.requires(run, made) else None
-            if after is not None and _is_better(before, after, NOT_SLOWER if is_free else SLOWER):
-                cost = "" if is_free else _time_a_token(before, after)
+            if after is not None and _is_better(before, after, slower):
+                cost = _time_a_token(before, after) if rule.id in COSTS_TIME else ""
                 return f"{lead} with {rule.named(run, after.run)}, same training{cost}: {_filled(after)}."
     return ""
 

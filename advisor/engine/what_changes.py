@@ -27,15 +27,15 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
     """
     if chosen.letter != "A" or not chosen.seconds:
         return ""
-    for option in sorted(options, key=lambda option: option.letter, reverse=True):
-        times = chosen.seconds / option.seconds if option.fits and option.seconds else 0.0
-        if times < MUCH.get(option.letter, float("inf")):
-            continue
-        said, end = f"{option.flags} is {times:.1f} times as fast", option.end
-        if option.letter == "F" and end is not None:
-            return f"{said}, same training, and needs {number(end.needed.high)} GiB"
-        return f"{said}, with other training: {_named(option)}"
-    return ""
+    times = {option: chosen.seconds / option.seconds for option in options if option.seconds and option.letter in MUCH}
+    worth = [option for option in times if option.fits and times[option] >= MUCH[option.letter]]
+    option = max(worth, key=lambda option: times[option] / MUCH[option.letter], default=None)
+    if option is None:
+        return ""
+    said, end = f"{option.flags} is {times[option]:.1f} times as fast", option.end
+    if option.letter == "F" and end is not None:
+        return f"{said}, same training, and needs {number(end.needed.high)} GiB"
+    return f"{said}, with other training: {_named(option)}"
 
 
 def _named(option: Option, first: str = "") -> str:

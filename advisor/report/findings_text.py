@@ -6,6 +6,7 @@ from itertools import takewhile
 from advisor.engine.answer_steps import title_of
 from advisor.engine.clauses import STOPS, cause_of, remedy_of
 from advisor.engine.finding import LEVELS, Finding, Report
+from advisor.engine.headline import RATE
 from advisor.record import record, replace
 from advisor.report.style import Style
 from advisor.report.wording import VERDICT_RULES, counted, edit_counts, edit_words, severity
@@ -97,7 +98,8 @@ def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[
     found = merged(rest)
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    shown = [] if loud else [said for said in notes if not _is_answered(said, report)][:MOST_NOTES]
+    open_ = [said for said in notes if not _is_answered(said, report)]
+    shown = [said for said in open_ if said.first.rule == RATE] if loud else open_[:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
     if len(lines) > MOST_LINES:

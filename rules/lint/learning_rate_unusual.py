@@ -31,7 +31,7 @@ def finds(run: Run) -> Iterator[Hit]:
             f"`learning_rate: {rate_shown(rate)}` is silently useless, beyond all that is published for any method"
         )
         yield Hit("learning_rate", f"{message}; {rate_shown(usual)} is usual", level="warning")
-    elif band is not None and outside(rate, band.low, band.high) > (BEYOND_WEAK if band.weak else BEYOND):
+    elif band is not None and outside(rate, band.low, band.high) >= (BEYOND_WEAK if band.weak else BEYOND):
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
         message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
@@ -61,7 +61,8 @@ rule = Rule(
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=lambda: (
         only("base_model: meta-llama/Llama-3.1-8B", "learning_rate: 2e-4", fires=True),
-        but("learning_rate: 1e-4"),
+        but("learning_rate: 1e-4", fires=True),
+        but("learning_rate: 5e-5"),
         but("learning_rate: 1e-7", fires=True),
         but("learning_rate: 2", fires=True),
         but("learning_rate: 2", "base_model: nobody/knows-this", fires=True),

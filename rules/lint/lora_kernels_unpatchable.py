@@ -6,7 +6,7 @@ from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.run.axolotl.lora_kernels import why_stops
 
 ATTENTION = {"qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
-KERNELS = ("lora_mlp_kernel", *ATTENTION.values())
+ALL = {"mlp": "lora_mlp_kernel", **ATTENTION}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -14,7 +14,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.adapter is None:
         yield from without_adapter(run)
         return
-    wanted = [key for kernel, key in ATTENTION.items() if run.lora is not None and kernel in run.lora.kernels]
+    keys = ALL if run.classifier is not None else ATTENTION
+    wanted = [key for kernel, key in keys.items() if run.lora is not None and kernel in run.lora.kernels]
     why = why_stops(run)
     if not wanted or not why or refused_before(run):
         return
@@ -31,7 +32,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def without_adapter(run: Run) -> Iterator[Hit]:
     """The kernels look for PEFT's layers, and there are none."""
-    named = [key for key in KERNELS if run.config.get(key)]
+    named = [key for key in ALL.values() if run.config.get(key)]
     if named and not run.config.get("adapter"):
         yield Hit(
             named[0],
@@ -60,12 +61,16 @@ rule = Rule(
         of the model's attention to call them. Where the class has another name or its code other lines than the
         rewriting expects (fused projections, norms of the whole query, multi-head latent attention, most vision
         models), it stops: "Original QKV code not found", or "could not import attention class". A few models it
-        patches, and they stop at their first forward. Naming any of the kernels, even with `false`, keeps it from
+        patches, and they stop at their first forward. A reward model's adapter is of another class than they ask for.
+        Naming any of the kernels, even with `false`, keeps it from
         turning on the others.
     """,
     cost="The speed and the memory of the kernels, which this model cannot have.",
     safe=True,
-    source="axolotl/monkeypatch/lora_kernels.py:303-306, 484-485, utils/schemas/config.py:1985-2075@0.19.0",
+    source=(
+        "axolotl/monkeypatch/lora_kernels.py:303-306, 484-485, loaders/adapter.py:129-137, "
+        "utils/schemas/config.py:1985-2075@0.19.0"
+    ),
     examples=lambda: (
         Example(
             before="""
@@ -106,6 +111,30 @@ rule = Rule(
             """,
         ),
         but("base_model: bigcode/starcoder2-3b", without=("lora_qkv_kernel",), fires=True),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                reward_model: true
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                reward_model: true
+                adapter: lora
+                lora_mlp_kernel: false
+                lora_qkv_kernel: false
+                lora_o_kernel: false
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        but("lora_mlp_kernel: true", fires=True),
+        but("lora_mlp_kernel: false"),
+        but("lora_mlp_kernel: true", without=("reward_model",)),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

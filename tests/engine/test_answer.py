@@ -16,9 +16,12 @@ from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
 from advisor.engine.options import Options
 from advisor.engine.pace import Pace, more_time
+from advisor.engine.what_changes import much_faster
 from advisor.hardware import parse_hardware
 from advisor.record import replace
 from advisor.session import RunOptions, check_config, session_for
+
+from ..report.samples import FITS
 
 ROOT = Path(__file__).parents[2]
 LORA = """\
@@ -444,6 +447,15 @@ def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_
     times = f"--fix --unsafe-fixes is {same.seconds / other.seconds:.1f} times as fast, with other training: "
     assert answer.action.endswith(f". {times}write `bf16: false` and `fp16: true`")
     assert "--unsafe-fixes is" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
+
+
+def test_of_two_ways_that_are_faster_the_one_that_gains_most_for_its_kind_is_named():
+    same = Option("A", "same", "same training", seconds=10.0, recommended=True)
+    end = FITS.estimate
+    ways = [Option(letter, "same", "t", end=end, command="c", seconds=s) for letter, s in (("B", 2.0), ("F", 7.0))]
+    assert " is 5.0 times as fast" in much_faster(same, [same, *ways])
+    assert " is 1.4 times as fast" in much_faster(same, [same, replace(ways[0], seconds=6.0), ways[1]])
+    assert much_faster(same, [same, replace(ways[1], seconds=9.0)]) == ""
 
 
 def test_what_repairs_a_run_and_changes_its_training_says_what_it_changes(tmp_path: Path):

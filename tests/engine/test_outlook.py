@@ -13,6 +13,7 @@ from advisor.engine.network import Links, divides_experts, network_words
 from advisor.engine.registry import built_in_rules
 from advisor.engine.room import more_room, room_for
 from advisor.engine.states import State
+from advisor.run.axolotl.edits import CUT_PLUGIN
 from advisor.run.build import with_config
 from advisor.speed import step_time
 
@@ -36,6 +37,7 @@ fsdp_config:
   reshard_after_forward: true
   auto_wrap_policy: TRANSFORMER_BASED_WRAP
 """
+CLUSTER = "2n8x h100-80gb host=1TiB net=400Gb/s"
 ZERO_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
 
 
@@ -109,6 +111,17 @@ def test_little_room_is_told_what_makes_more(make_run):
         r"More room with fused loss \(Liger\), same training: ([\d.]+) of 93.9 GiB\.", more_room(run, RULES)
     )
     assert said and float(said[1]) < 85
+
+
+def test_where_nothing_makes_room_for_free_the_optimizer_goes_to_the_host_and_says_its_time(make_run):
+    text = (
+        FULL.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-72B")
+        + "activation_offloading: true\nplugins: [cut_cross_entropy]\n"
+    )
+    run = make_run(text.replace("[cut_cross_entropy]", f"[{CUT_PLUGIN}]"), CLUSTER, deepspeed=ZERO_3)
+    assert State(run).estimate.has_little_room
+    said = more_room(run, RULES)
+    assert re.fullmatch(r"More room with optimizer states on the host, same training, \+\d+% time a token: .*", said)
 
 
 def test_a_run_with_room_is_told_nothing_of_it(make_run):

@@ -101,6 +101,16 @@ def test_notes_are_three_alone_and_counted_next_to_a_warning():
     assert lines(*notes, found("warning", "`a` is lost", 7))[1:] == ["5 notes (-v)"]
 
 
+def test_the_note_on_the_learning_rate_is_told_next_to_a_warning():
+    rate = found("note", "`learning_rate: 1e-5` could be a slip", 9, "learning-rate-unusual", "A rate")
+    told = lines(found("note", "m", 2, "n2", "A note"), rate, found("warning", "`a` is lost", 7))
+    assert told == [
+        "warn  7  `a` is lost [r]",
+        "note  9  `learning_rate: 1e-5` could be a slip [learning-rate-unusual]",
+        "1 more note (-v)",
+    ]
+
+
 def test_a_note_has_its_text_where_that_is_one_line_else_its_title():
     assert lines(found("note", "`a` is old; write `b`", 4, "old", "An old key")) == [
         "note  4  `a` is old; write `b` [old]"

@@ -13,6 +13,8 @@ def stops(run: Run) -> bool:
 
 def why_stops(run: Run) -> str:
     """What happens to a run with the kernels for attention; empty if they work."""
+    if run.classifier is not None:  # PEFT has a class of its own for it: axolotl/loaders/adapter.py:129-137@0.19.0
+        return "take no reward model: axolotl stops once the adapter is there"
     if run.model is None:
         return ""
     kind = run.model.model_type
