@@ -6,7 +6,7 @@ from advisor.engine.answer import Answer, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import Facts, action, headline, no_gpus_hint
+from advisor.engine.headline import PADS, Facts, action, headline, no_gpus_hint
 from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.not_taken import not_taken
 from advisor.engine.options import Options, room_rules
@@ -16,8 +16,6 @@ from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
 from advisor.util import as_typed
-
-PADS = "pads-every-row"
 
 
 def answered(opened: LoadedRun, options: Options, report: Report) -> Report:

@@ -20,6 +20,9 @@ OLD_KEY = "deprecated-key"
 INSTALLED = regex(r'pip install "?(axolotl\[[\w-]+\]|[\w-]+)')
 RATE = "learning-rate-unusual"
 """A note that is told next to warnings too: what it speaks of decides whether the run is worth its time."""
+PADS = "pads-every-row"
+TOLD = frozenset({RATE, PADS})
+"""Notes after which nobody should read that nothing needs to change."""
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
 
 
@@ -173,7 +176,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     if facts.stops:
         return corrections(list(map(stop_of, facts.stops)), options)
     if facts.report.verdict == "fits" and not options:
-        is_well = not _warnings_in(facts.report) and all(each.rule != RATE for each in facts.report.findings)
+        is_well = not _warnings_in(facts.report) and all(each.rule not in TOLD for each in facts.report.findings)
         return "Nothing needs to change." if is_well else "No edit is needed to fit."
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""

@@ -156,7 +156,7 @@ def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bo
         return style.prose(words, lead, finding.level, indent=len(lead))
 
     counted = finding.rule.startswith(COUNTED)
-    if finding.level == "note" and finding.title and not counted:
+    if finding.level == "note" and finding.title and not counted and finding.rule != RATE:
         texts = told(finding.message), told(brief(finding.message))
         return next((lines for lines in texts if len(lines) == 1), None) or told(finding.title)
     if said.others:

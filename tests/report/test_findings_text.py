@@ -109,6 +109,8 @@ def test_the_note_on_the_learning_rate_is_told_next_to_a_warning():
         "note  9  `learning_rate: 1e-5` could be a slip [learning-rate-unusual]",
         "1 more note (-v)",
     ]
+    long = replace(rate, message=f"`learning_rate: 1e-5` could be a slip: {'so many say ' * 6}")
+    assert len(lines(long)) == 2 and "A rate" not in " ".join(lines(long))
 
 
 def test_a_note_has_its_text_where_that_is_one_line_else_its_title():
