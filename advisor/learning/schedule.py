@@ -9,8 +9,8 @@ PER_EPOCH = {"eval_steps": "evals_per_epoch", "save_steps": "saves_per_epoch"}
 
 
 def number(run: Run, key: str) -> float | None:
-    """The number at a key, or None: not given, or no number."""
-    value = run.config.get(key)
+    """The number at a key (`trl.beta`), or None: not given, or no number."""
+    value = run.config.at(key)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
