@@ -20,7 +20,7 @@ ZERO_OFFLOAD = (
 )
 ONE_GRADIENT = "deepspeed/runtime/zero/stage_1_and_2.py:563-570@0.18.9: temp_grad_buffer_for_cpu_offload"
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
-ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
+ACTIVATIONS = "trl/models/activation_offloading.py:333@1.9.0: pinned copies of what is offloaded, in powers of two"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
 
@@ -178,18 +178,21 @@ def _paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...
 
 
 def offloaded_activations(run: Run, model: Architecture, local: int) -> tuple[HostTerm, ...]:
-    """Checkpointed layer inputs that are moved to the host."""
+    """Checkpointed layer inputs that are moved to the host, each a pinned block of its own."""
     if run.activation_offloading is None:
         return ()
     again = max(saved_bytes(run, one) + weight_bytes(run, one) for one in model.blocks)
     layer = again if recomputes_under_hooks(run) else 0
-    bytes_ = (sum(block.count * checkpoint_bytes(run, block) for block in model.blocks) + layer) * local
+    inputs = [(block.count, checkpoint_bytes(run, block)) for block in model.blocks]
+    asked = (sum(count * size for count, size in inputs) + layer) * local
+    pinned = (sum(count * rounded_up(size) for count, size in inputs) + layer) * local
     return (
         HostTerm(
             "offloaded activations",
-            bytes_,
+            pinned,
             True,
             f"(layer inputs x {model.layers} layers{f' + {layer:,} B of one layer' if layer else ''}) x {local} ranks",
             ACTIVATIONS,
+            unrounded=asked,
         ),
     )

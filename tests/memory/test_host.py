@@ -60,9 +60,10 @@ PINNED = {"device": "cpu", "pin_memory": True}
         ({"zero": {"stage": 2}, **PAGED}, {"paged optimizer states": 8 * P}),
         # Each of two ranks has all states.
         (PAGED, {"paged optimizer states": 2 * 8 * P}),
+        # The inputs of four layers on two ranks, 2,000 B each in a pinned block of 2,048.
         (
             {"gradient_checkpointing": True, "activation_offloading": "hidden_states", **LORA},
-            {"offloaded activations": 2 * 4 * 2 * 10 * 100},
+            {"offloaded activations": 2 * 4 * 2**11},
         ),
     ],
 )
