@@ -15,6 +15,7 @@ AT_TIMES = frozenset(
         "context-parallel-mismatch",
         "cpu-offload-replaces-optimizer",
         "deepspeed-ignored-key",
+        "simpo-settings",
         "unknown-key",
     }
 )
