@@ -62,7 +62,6 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
         return _with_smaller_model(run, answer)
     from advisor.engine.network import Links, network_words
-    from advisor.engine.other_runs import without_few_bits
     from advisor.engine.room import more_room, room_for
 
     way = answer.option("F")
@@ -73,7 +72,11 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     )
     more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
     answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
-    return replace(answer, few_bits=without_few_bits(run)) if answer.verdict == "fits" else answer
+    if answer.verdict != "fits" or run.adapter is None or run.quantization is None:
+        return answer
+    from advisor.engine.other_runs import without_few_bits
+
+    return replace(answer, few_bits=without_few_bits(run))
 
 
 def _with_smaller_model(run: Run, answer: Answer) -> Answer:
