@@ -82,7 +82,8 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
 def _with_smaller_model(run: Run, answer: Answer) -> Answer:
     """The same with the smaller model that needs no edit, where no edit makes this one fit as it is trained."""
     same = answer.option("A")
-    if answer.verdict != "does-not-fit" or (same is not None and same.command is not None):
+    is_open = same is not None and (same.command is not None or not same.starts)
+    if answer.verdict != "does-not-fit" or is_open:
         return answer
     from advisor.engine.other_runs import smaller_model
 

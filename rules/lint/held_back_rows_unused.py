@@ -8,6 +8,8 @@ from advisor.memory import Estimate, estimate
 from advisor.record import replace
 
 KEY = "val_set_size"
+REFUSED_WITH = ("test_datasets", "pretraining_dataset", "streaming")
+"""Keys next to which no rows are held back: ``validation-split-refused``."""
 EXPECTED = ("load_best_model_at_end", "metric_for_best_model", "eval_table_size", "do_causal_lm_eval", "do_bench_eval")
 """Keys that use what the evaluation says."""
 
@@ -18,6 +20,8 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if run.config.get("eval_strategy") is not None:
         return  # "no", in so many words
+    if any(run.config.get(key) for key in REFUSED_WITH):
+        return
     times, kept = run.config.get("evals_per_epoch"), f"`{KEY}` keeps rows out of training, and"
     if not times:
         remedy, edits = evaluated(run)
@@ -82,6 +86,7 @@ rule = Rule(
         but('eval_strategy: "no"'),
         but("evaluation_strategy: epoch"),
         but("early_stopping_patience: 3"),
+        but("pretraining_dataset: a/b"),
         without("val_set_size"),
         Example(
             gpus="1x rtx-4090",
