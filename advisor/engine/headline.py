@@ -43,8 +43,8 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bo
     """
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        memory = "" if ends or facts.report.verdict == "unknown" else f" {_memory_of(facts.report)}."
-        return f"Does not start: {_stopped_by(facts.stops)}.{memory}"
+        memory = _not_estimated(facts) if facts.report.verdict == "unknown" else f" {_memory_of(facts.report)}."
+        return f"Does not start: {_stopped_by(facts.stops)}.{'' if ends else memory}"
     match reason.where if reason else "":
         case "no-gpus":
             return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
@@ -66,6 +66,15 @@ def _memory_of(report: Report) -> str:
     """``Would fit: 4.8 of 23.1 GiB``, of a run that does not start."""
     words = verdict_words(report)
     return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else capital(words)
+
+
+def _not_estimated(facts: Facts) -> str:
+    """`` No estimate: unknown model `acme/orca`.``, of a run that does not start, where that is why."""
+    if facts.run.hardware is None or not facts.run.base_model:
+        return ""
+    if facts.run.model is None:
+        return f" No estimate: {unknown_model(facts.run)}."
+    return " No estimate without it." if facts.stops[0].rule == "missing-deepspeed-file" else ""
 
 
 def _nor_model(run: Run) -> str:
