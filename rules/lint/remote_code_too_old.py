@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Remove, Rule, Run, but, only
 
 KEY = "trust_remote_code"
-OLD = {"deepseek_v2": "deepseek-ai/", "deepseek_v3": "deepseek-ai/"}
-"""Types that transformers has itself, and whose repositories hold a file for transformers 4."""
+OLD = tuple(f"deepseek-ai/DeepSeek-{name}" for name in ("V2", "V3", "R1", "Coder-V2"))
+"""Repositories with a file for transformers 4 of a model that transformers has itself."""
+DISTILLED = "Distill"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -14,8 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     model = run.model
     if model is None or not run.is_on(KEY) or not run.stack.at_least("transformers", "5.0.0"):
         return
-    owner = OLD.get(model.model_type)
-    if owner is not None and run.base_model.startswith(owner):
+    if run.base_model.startswith(OLD) and DISTILLED not in run.base_model:
         message = (
             f"`{KEY}: true` risks an ImportError: the file in `{run.base_model}` takes `is_torch_fx_available` from"
             f" transformers, which 5 no longer has; remove it, since transformers has `{model.model_type}` itself"
@@ -56,7 +56,8 @@ rule = Rule(
         but("trust_remote_code: false"),
         but(stack={"transformers": "4.57.1"}),
         but("base_model: unsloth/DeepSeek-V3-bf16"),
-        but("base_model: nobody/knows-this"),
+        but("base_model: deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"),
+        but("base_model: deepseek-ai/DeepSeek-V2-Nobody"),
         only("base_model: deepseek-ai/deepseek-math-7b-instruct", "trust_remote_code: true"),
     ),
 )
