@@ -195,10 +195,8 @@ class Answer:
 
     @property
     def hints(self) -> "tuple[str, ...]":
-        """What is said after the two sentences, as far as there is something to say."""
-        room = self.room.text if self.room is not None else ""
-        said = (room, self.more_room, self.few_bits, self.smaller_model, self.padding, self.network)
-        return tuple(filter(None, said))
+        """What is said after the two sentences and ``room``, as far as there is something to say."""
+        return tuple(filter(None, (self.more_room, self.few_bits, self.smaller_model, self.padding, self.network)))
 
     @property
     def recommended(self) -> Option | None:

@@ -72,7 +72,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     )
     more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
     answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
-    if answer.verdict != "fits" or run.adapter is None or run.quantization is None:
+    if answer.verdict != "fits" or run.quantization is None:
         return answer
     from advisor.engine.other_runs import without_few_bits
 

@@ -40,7 +40,7 @@ def verdict_words(report: Report) -> str:
     if found is None:
         reason = "the hardware is unknown" if report.hardware is None else "the model, or a value, is unknown"
         return f"no verdict: {reason}"
-    counted = f"{number(found.needed.high)} of {number(found.usable)} GiB"
+    counted = found.filled
     if found.verdict == "unknown":
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
         return f"no verdict: {keys} is not counted; without it the run needs {counted} on each of {report.hardware}"

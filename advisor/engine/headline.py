@@ -43,8 +43,7 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bo
     """
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        memory = _not_estimated(facts) if facts.report.verdict == "unknown" else f" {_memory_of(facts.report)}."
-        return f"Does not start: {_stopped_by(facts.stops)}.{'' if ends else memory}"
+        return f"Does not start: {_stopped_by(facts.stops)}.{'' if ends else _memory_of(facts)}"
     match reason.where if reason else "":
         case "no-gpus":
             return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
@@ -62,10 +61,14 @@ def _warnings_in(report: Report) -> str:
     return f" {counted(found, 'warning')}." if found and report.verdict in {"fits", "tight"} else ""
 
 
-def _memory_of(report: Report) -> str:
-    """``Would fit: 4.8 of 23.1 GiB``, of a run that does not start."""
+def _memory_of(facts: Facts) -> str:
+    """`` Would fit: 4.8 of 23.1 GiB.``, of a run that does not start; or why nobody knows."""
+    report = facts.report
+    if report.verdict == "unknown":
+        return _not_estimated(facts)
     words = verdict_words(report)
-    return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else capital(words)
+    said = f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else capital(words)
+    return f" {said}."
 
 
 def _not_estimated(facts: Facts) -> str:
@@ -153,7 +156,7 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
     if found is None:
         return "No verdict."
     keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
-    known = f"{number(found.needed.high)} of {number(found.usable)} GiB"
+    known = found.filled
     return f"No verdict, no error: {keys} is not counted; without it the run needs {known} {_on(run)}."
 
 
@@ -259,7 +262,7 @@ def repairs(option: Option, before: Pace, *, by: str = "", first: str = "") -> s
     if end is None or option.verdict == "unknown":
         return f"{repaired}, {training}{changed}"
     training += more_time(option, before)
-    filled = f"{number(end.needed.high)} of {number(end.usable)} GiB"
+    filled = end.filled
     match option.verdict:
         case "fits":
             return f"{repaired}, {training}; it then fits, {filled}{room_words(end)}{changed}"

@@ -11,8 +11,8 @@ from advisor.models import Unknown, resolve
 from advisor.models.catalogue import entries, lookup, names
 from advisor.record import replace
 from advisor.run import Run
-from advisor.run.build import rebuilt, with_config
-from advisor.util import number, regex
+from advisor.run.build import with_config
+from advisor.util import regex
 
 BITS: Mapping[str, tuple[str, str]] = {"nf4": ("4 bits", "load_in_4bit"), "int8": ("8 bits", "load_in_8bit")}
 GAIN = 0.95
@@ -27,7 +27,7 @@ GENERATION = regex(r"(llama-3)\.\d")
 def without_few_bits(run: Run) -> str:
     """``4 bits are not needed here: ...``, of adapters on a quantized base that fit without, and faster; or nothing."""
     few, key = BITS.get(run.quantization or "", ("", ""))
-    if run.adapter is None or not few or not run.config.get(key):
+    if not few or not run.config.get(key):
         return ""
     before, after = State(run), State(with_config(run, list(_whole(run, key))))
     if before.shown_seconds is None or after.shown_seconds is None or after.run.quantization is not None:
@@ -36,7 +36,7 @@ def without_few_bits(run: Run) -> str:
     time = after.shown_seconds / before.shown_seconds
     if not is_good or time > GAIN or new_errors(run, after.run):
         return ""
-    takes = f"LoRA on the base as released takes {_filled(after)}, {time - 1:+.0%} time"
+    takes = f"LoRA on the base as released takes {after.estimate.filled}, {time - 1:+.0%} time"
     return f"{few} are not needed here: {takes} ({_said(run, key)})."
 
 
@@ -61,11 +61,11 @@ def smaller_model(run: Run) -> str:
         other = resolve(name)
         if isinstance(other, Unknown):
             continue
-        made = rebuilt(replace(run, model=other), run.config.changed(Set("base_model", name)), run.deepspeed)
+        made = with_config(replace(run, model=other), [Set("base_model", name)])
         after = State(made)
         if after.verdict == "fits" and not new_errors(run, made):
             how = ", trained in full" if run.adapter is None else ""
-            return f"`{name}` would fit as written{how}: {_filled(after)}."
+            return f"`{name}` would fit as written{how}: {after.estimate.filled}."
     return ""
 
 
@@ -94,8 +94,3 @@ def _make(name: str) -> str:
 def _sized(name: str) -> str:
     """A model's name without its size."""
     return SIZE.sub("#", name.lower())
-
-
-def _filled(state: State) -> str:
-    """``65.6 of 78.0 GiB``."""
-    return f"{number(state.estimate.needed.high)} of {number(state.estimate.usable)} GiB"

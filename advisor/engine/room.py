@@ -17,7 +17,6 @@ from advisor.engine.steps import added_errors, alternatives, host_suffices, run_
 from advisor.memory import Estimate
 from advisor.run import Run
 from advisor.run.build import with_config
-from advisor.util import number
 
 KEY = "micro_batch_size"
 MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "smaller-vllm-share", "flash-attention")
@@ -57,13 +56,8 @@ def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -
             after = State(made) if made is not None and not rule.requires(run, made) else None
             if after is not None and _is_better(before, after, slower):
                 cost = _time_a_token(before, after) if rule.id in COSTS_TIME else ""
-                return f"{lead} with {rule.named(run, after.run)}, same training{cost}: {_filled(after)}."
+                return f"{lead} with {rule.named(run, after.run)}, same training{cost}: {after.estimate.filled}."
     return ""
-
-
-def _filled(state: State) -> str:
-    """``65.6 of 78.0 GiB``."""
-    return f"{number(state.estimate.needed.high)} of {number(state.estimate.usable)} GiB"
 
 
 def _is_better(before: State, after: State, slower: float) -> bool:
@@ -102,7 +96,7 @@ def _words(before: State, after: State, most: MaxValue, instead: bool) -> str:
     old, new = before.run, after.run
     batch = f"{old.global_batch_size:,} -> {new.global_batch_size:,}"
     more = " or more" if most.bounded else ""
-    lead, needs = "Or room" if instead else "Room", f"{_filled(after)}{_time_a_token(before, after)}"
+    lead, needs = "Or room" if instead else "Room", f"{after.estimate.filled}{_time_a_token(before, after)}"
     return f"{lead} for {KEY} {old.micro_batch_size} -> {new.micro_batch_size:,}{more}, global batch {batch}: {needs}."
 
 

@@ -57,6 +57,11 @@ class Gpu:
     """What is rough of it; said wherever it is used."""
 
     @property
+    def tf32(self) -> bool:
+        """Whether it computes in TF32: NVIDIA's from Ampere on (transformers/utils/import_utils.py:690-707@5.16.1)."""
+        return self.compute_capability is not None and self.compute_capability >= (8, 0)
+
+    @property
     def roughly(self) -> str:
         """That in words: ``H20 is approximate: ...``; empty for a card whose figures were read."""
         return f"{self.title} is approximate: {self.approximate}" if self.approximate else ""

@@ -24,6 +24,12 @@ def holds_rows_back(run: Run) -> bool:
     return (number(run, "val_set_size") or 0) > 0 or bool(run.config.get("test_datasets"))
 
 
+def refuses_split(run: Run) -> str | None:
+    """The key next to which axolotl refuses ``val_set_size``: utils/schemas/validation.py:114-121,1514-1532@0.19.0."""
+    keys = ("test_datasets", "pretraining_dataset", "streaming")
+    return next((key for key in keys if run.config.get(key)), None)
+
+
 def steps_between(run: Run, key: Literal["eval_steps", "save_steps"]) -> float | None:
     """Steps from one evaluation or checkpoint to the next, below 1 as a share of the run; None where none are set.
 

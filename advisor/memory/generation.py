@@ -101,6 +101,11 @@ def cached_layers(model: Architecture) -> list[tuple[int, int]]:
     ]
 
 
+def cache_bytes(run: Run, model: Architecture) -> int:
+    """Bytes of keys and values of one token in all layers."""
+    return run.compute_bytes * sum(count * elements for count, elements in cached_layers(model))
+
+
 def _cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
     """Keys and values of all tokens in all layers, and one layer's twice while a token is added."""
     width, layers = run.compute_bytes, cached_layers(model)

@@ -6,7 +6,7 @@ from typing import Literal
 from advisor.memory.uncounted import Uncounted
 from advisor.record import record
 from advisor.run import Images
-from advisor.util import GIB
+from advisor.util import GIB, number
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
@@ -156,6 +156,11 @@ class Estimate:
     def host_pinned(self) -> int:
         """The pinned part of ``host_peak``."""
         return sum(term.bytes for term in self.host if term.pinned)
+
+    @property
+    def filled(self) -> str:
+        """``65.6 of 78.0 GiB``: the high end of what one GPU needs, of what it has."""
+        return f"{number(self.needed.high)} of {number(self.usable)} GiB"
 
     @property
     def condition(self) -> str:

@@ -93,7 +93,7 @@ def _precision(start: Start, training: Training) -> Mapping[str, Any]:
     gpu = start.hardware.gpu
     if not gpu.bf16:
         return {"fp16": True, "bf16": False} if training != "full" else {"bf16": False}
-    return {"bf16": True, **({"tf32": True} if gpu.compute_capability is not None else {})}
+    return {"bf16": True, **({"tf32": True} if gpu.tf32 else {})}
 
 
 def accumulation(start: Start, training: Training, *, packs: bool) -> int:

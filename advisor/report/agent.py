@@ -78,7 +78,6 @@ def answered(answer: Answer) -> Said:
     """Two sentences, and the options with what each writes by its flags."""
     options = [_option(each) for each in answer.options if each.command is not None and each.letter != "C"]
     room = answer.room
-    spare = room.text if room is not None else ""
     said = {
         "starts": None if answer.starts else False,
         "headline": answer.headline,
@@ -86,7 +85,7 @@ def answered(answer: Answer) -> Said:
         "needs_gib": gib(answer.needs) if answer.needs is not None else None,
         "options": options or None,
         "larger_micro_batch": room.micro_batch_size if room is not None else None,
-        "hints": [words for words in (*answer.hints, answer.assumed) if words and words != spare] or None,
+        "hints": [words for words in (*answer.hints, answer.assumed) if words] or None,
     }
     return known(said)
 

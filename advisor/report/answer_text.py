@@ -34,7 +34,8 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
 
 def outlook_lines(answer: Answer, style: Style) -> list[str]:
     """What else there is room for, and what the links take; as far as the answer says so."""
-    return [line for text in answer.hints for line in style.prose(text, indent=2)]
+    room = (answer.room.text,) if answer.room is not None else ()
+    return [line for text in (*room, *answer.hints) for line in style.prose(text, indent=2)]
 
 
 def bars(report: Report, answer: Answer, style: Style) -> list[str]:

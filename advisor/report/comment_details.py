@@ -45,7 +45,7 @@ def _title(report: Report) -> str:
     chosen = answer.recommended if answer else None
     if chosen is not None and chosen.end is not None and chosen.letter in {"A", "B"}:
         verb = "brings" if chosen.changes == 1 else "bring"
-        ends = f"{number(chosen.end.needed.high)} of {number(chosen.end.usable)} GiB"
+        ends = chosen.end.filled
         training = "same training" if chosen.training == "same" else "changes training"
         return f"{counted(chosen.changes, 'edit')} {verb} it to {ends}, {training}"
     if state(report) == "stops":
@@ -54,8 +54,8 @@ def _title(report: Report) -> str:
         return "no verdict"
     if chosen is not None and chosen.letter == "F" and chosen.seconds and answer and answer.seconds:
         less = f"{1 - chosen.seconds / answer.seconds:.0%} off the time"
-        return f"{number(found.needed.high)} of {number(found.usable)} GiB; {counted(chosen.changes, 'edit')}: {less}"
-    return f"{VERDICTS[report.verdict]}, {number(found.needed.high)} of {number(found.usable)} GiB"
+        return f"{found.filled}; {counted(chosen.changes, 'edit')}: {less}"
+    return f"{VERDICTS[report.verdict]}, {found.filled}"
 
 
 def _blocks(report: Report) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
+from advisor.engine.answer import Option
 from advisor.engine.answer_steps import title_of
 from advisor.engine.clauses import STOPS, cause_of, remedy_of
 from advisor.engine.finding import LEVELS, Finding, Report
@@ -98,8 +99,8 @@ def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[
     found = merged(rest)
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    open_ = [said for said in notes if not _is_answered(said, report)]
-    shown = [said for said in open_ if said.first.rule == RATE] if loud else open_[:MOST_NOTES]
+    unanswered = [said for said in notes if not _is_answered(said, report)]
+    shown = [said for said in unanswered if said.first.rule == RATE] if loud else unanswered[:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
     if len(lines) > MOST_LINES:
@@ -112,17 +113,18 @@ def finding_lines(report: Report, style: Style, *, alone: bool = False) -> list[
 
 def _fixes_lines(fixed: Sequence[Finding], report: Report, style: Style) -> list[str]:
     """``A fixes line 9 [lora-kernels-refused], lines 4, 7 [unknown-key]``."""
-    places: dict[str, set[int]] = {}
+    by_rule: dict[str, list[Finding]] = {}
     for finding in fixed:
-        places.setdefault(finding.rule, set()).add(finding.place.line)
-    said = [f"{_at(lines - {0})} [{rule}]" if lines - {0} else f"[{rule}]" for rule, lines in places.items()]
-    chosen = report.answer.recommended if report.answer is not None else None
+        by_rule.setdefault(finding.rule, []).append(finding)
+    places = {rule: _lines(found) for rule, found in by_rule.items()}
+    said = [f"{_at(lines)} [{rule}]" if lines else f"[{rule}]" for rule, lines in places.items()]
+    chosen = _chosen(report)
     return style.prose(", ".join(said), f"{chosen.letter} fixes ", indent=2) if chosen is not None and said else []
 
 
 def _is_answered(said: Said, report: Report) -> bool:
     """Whether the option to take does what a note asks for: one of its steps says so, or it has the masters."""
-    chosen = report.answer.recommended if report.answer is not None else None
+    chosen = _chosen(report)
     if chosen is not None and said.first.rule == FOR_MASTERS:
         return chosen.has_masters
     return _is_fixed(said.first, report)
@@ -130,9 +132,14 @@ def _is_answered(said: Said, report: Report) -> bool:
 
 def _is_fixed(finding: Finding, report: Report) -> bool:
     """Whether the option to take has the finding's edit among its steps."""
-    chosen = report.answer.recommended if report.answer is not None else None
+    chosen = _chosen(report)
     steps = chosen.steps if chosen is not None else ()
     return (finding.rule, title_of(finding)) in {(step.rule, step.title) for step in steps}
+
+
+def _chosen(report: Report) -> Option | None:
+    """The option to take."""
+    return report.answer.recommended if report.answer is not None else None
 
 
 def _unsaid(report: Report) -> list[Finding]:
@@ -241,8 +248,7 @@ def totals_of(report: Report, verdict: str, written: str, *, folded: bool) -> st
 
 def _edits_words(report: Report, found: Sequence[Finding]) -> str:
     """How many edits there are, as the answer counts them, and what writes them."""
-    answer = report.answer
-    chosen = answer.recommended if answer is not None else None
+    answer, chosen = report.answer, _chosen(report)
     if chosen is not None:
         return f"{counted(chosen.changes, 'edit')} with {chosen.flags}" if chosen.letter != "C" else ""
     made = {

@@ -97,7 +97,7 @@ def _needs(report: Report) -> str:
         return ""
     if found.lacks_host and found.host_usable is not None:
         return f"{number(found.host_peak)} of {number(found.host_usable)} GiB of host memory"
-    return f"{number(found.needed.high)} of {number(found.usable)} GiB on {report.hardware}"
+    return f"{found.filled} on {report.hardware}"
 
 
 def _ways_words(option: Option | None) -> str:

@@ -3,7 +3,7 @@
 A roofline without a figure behind it: each token reads the weights and the keys and values of its rows.
 """
 
-from advisor.memory.generation import cached_layers, prompt_tokens
+from advisor.memory.generation import cache_bytes, prompt_tokens
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
 from advisor.run import Rollouts, Run, Zero
@@ -49,12 +49,12 @@ def _rows_at_once(run: Run, model: Architecture, weights: Weights, made: Rollout
     if made.engine == "model" or run.hardware is None:
         return made.rows
     room = made.share * run.hardware.gpu.total_bytes - run.compute_bytes * weights.elements
-    return max(1, min(made.rows, int(room / max(1, run.sequence_len * _cache_bytes(run, model)))))
+    return max(1, min(made.rows, int(room / max(1, run.sequence_len * cache_bytes(run, model)))))
 
 
 def _token_seconds(run: Run, model: Architecture, card: Card, made: Rollouts, rows: int, prompt: int) -> float:
     """One more token of so many rows, half of the answer behind them."""
-    cache = rows * (prompt + made.completion / 2) * _cache_bytes(run, model)
+    cache = rows * (prompt + made.completion / 2) * cache_bytes(run, model)
     read = (_read_weights(run, model, made, rows) + cache) / card.bandwidth
     computed = 2.0 * rows * _active_weights(model) / card.gemm_flops(model.hidden_size)
     constants = card.constants
@@ -77,8 +77,3 @@ def _active_weights(model: Architecture) -> float:
     """Elements that a token is multiplied with."""
     inner = sum(block.count * active for block in model.blocks for _, active in weights_of(block))
     return inner + model.hidden_size * model.outputs
-
-
-def _cache_bytes(run: Run, model: Architecture) -> int:
-    """Bytes of keys and values of one token in all layers."""
-    return run.compute_bytes * sum(count * elements for count, elements in cached_layers(model))

@@ -3,7 +3,7 @@
 from math import ceil
 
 from advisor import Example, Rule, Run, RunEdits, but
-from advisor.memory.generation import cached_layers
+from advisor.memory.generation import cache_bytes
 from advisor.memory.weights import weights_of
 
 USUAL = 0.3
@@ -17,10 +17,9 @@ PARTS = 20
 def enough(run: Run) -> float:
     """The share with which all answers of a GPU are made at once, and one of the model's full length can be."""
     assert run.model is not None and run.hardware is not None and run.rollouts is not None
-    token = run.compute_bytes * sum(count * elements for count, elements in cached_layers(run.model))
     tokens = max(run.rollouts.rows * run.sequence_len, run.model.max_position_embeddings or 0)
     weights = run.compute_bytes * weights_of(run, run.model).elements
-    share = (weights + tokens * token) / run.hardware.gpu.total_bytes + WORKS_WITH
+    share = (weights + tokens * cache_bytes(run, run.model)) / run.hardware.gpu.total_bytes + WORKS_WITH
     return max(USUAL, ceil(share * PARTS) / PARTS)
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, gib, only, without
-from advisor.learning.schedule import evaluation_comes, number
+from advisor.learning.schedule import evaluation_comes, number, refuses_split
 from advisor.memory import Estimate, estimate
 from advisor.record import replace
 
 KEY = "val_set_size"
-REFUSED_WITH = ("test_datasets", "pretraining_dataset", "streaming")
-"""Keys next to which no rows are held back: ``validation-split-refused``."""
 EXPECTED = ("load_best_model_at_end", "metric_for_best_model", "eval_table_size", "do_causal_lm_eval", "do_bench_eval")
 """Keys that use what the evaluation says."""
 
@@ -20,8 +18,8 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if run.config.get("eval_strategy") is not None:
         return  # "no", in so many words
-    if any(run.config.get(key) for key in REFUSED_WITH):
-        return
+    if refuses_split(run):
+        return  # validation-split-refused says so
     times, kept = run.config.get("evals_per_epoch"), f"`{KEY}` keeps rows out of training, and"
     if not times:
         remedy, edits = evaluated(run)

@@ -31,12 +31,12 @@ def finds(run: Run) -> Iterator[Hit]:
             f"`learning_rate: {rate_shown(rate)}` is silently useless, beyond all that is published for any method"
         )
         yield Hit("learning_rate", f"{message}; {rate_shown(usual)} is usual", level="warning")
-    elif band is not None and outside(rate, band.low, band.high) >= (BEYOND_WEAK if band.weak else BEYOND):
+    elif band is not None and (beyond := outside(rate, band.low, band.high)) >= (BEYOND_WEAK if band.weak else BEYOND):
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
         message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
         far = FAR_OF_ALL_WEIGHTS if run.rl and run.adapter is None and rate > band.high else FAR
-        level = "warning" if outside(rate, band.low, band.high) >= far and not band.weak else None
+        level = "warning" if beyond >= far and not band.weak else None
         yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
 
 

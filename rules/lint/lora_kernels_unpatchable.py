@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.run.axolotl.lora_kernels import why_stops
+from advisor.run.axolotl.read import LORA_KERNELS
 
-ATTENTION = {"qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
-ALL = {"mlp": "lora_mlp_kernel", **ATTENTION}
+ATTENTION = {kernel: LORA_KERNELS[kernel] for kernel in ("qkv", "o")}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.adapter is None:
         yield from without_adapter(run)
         return
-    keys = ALL if run.classifier is not None else ATTENTION
+    keys = LORA_KERNELS if run.classifier is not None else ATTENTION
     wanted = [key for kernel, key in keys.items() if run.lora is not None and kernel in run.lora.kernels]
     why = why_stops(run)
     if not wanted or not why or refused_before(run):
@@ -32,7 +32,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def without_adapter(run: Run) -> Iterator[Hit]:
     """The kernels look for PEFT's layers, and there are none."""
-    named = [key for key in ALL.values() if run.config.get(key)]
+    named = [key for key in LORA_KERNELS.values() if run.config.get(key)]
     if named and not run.config.get("adapter"):
         yield Hit(
             named[0],

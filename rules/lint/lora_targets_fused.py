@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, is_list, only
-from advisor.run.axolotl.expert_targets import leaf
+from advisor.run.axolotl.expert_targets import names_in_layers
 
 TARGETS = "lora_target_modules"
 QKV, GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
@@ -16,7 +16,7 @@ def finds(run: Run) -> Iterator[Hit]:
     model, lora, written = run.model, run.lora, run.config.get(TARGETS)
     if model is None or lora is None or not is_list(written):
         return
-    layers = {leaf(one.path) for block in model.blocks for one in block.linears}
+    layers = names_in_layers(model)
     named = [str(name) for name in written]
     fused = {part: whole for whole, parts in PARTS.items() if whole in layers for part in parts if part not in layers}
     lost = [name for name in named if name in fused]

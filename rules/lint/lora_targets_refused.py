@@ -9,7 +9,7 @@ from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Lora
-from advisor.run.axolotl.expert_targets import all_linear_by_name, leaf, left_by_name, missing
+from advisor.run.axolotl.expert_targets import all_linear_by_name, left_by_name, missing, names_in_layers
 
 TARGETS = "lora_target_modules"
 NO_DROPOUT = (Set("lora_dropout", 0),)
@@ -94,7 +94,7 @@ def not_found(model: Architecture, lora: Lora) -> Hit:
     message = f"`{TARGETS}` {verb} no module of `{model.model_type}`: PEFT stops once the model is loaded"
     if written and any(wraps(today, path) for path in modules(model)):
         return Hit(TARGETS, f"{message}; its decoder is `{TODAY.rstrip('.')}`", (Set(TARGETS, written),))
-    layers = sorted({leaf(one.path) for block in model.blocks for one in block.linears})
+    layers = sorted(names_in_layers(model))
     names = ", ".join(f"`{name}`" for name in layers[:MOST_NAMED])
     return Hit(TARGETS, f"{message}; its layers have {names}{', ...' if len(layers) > MOST_NAMED else ''}")
 

@@ -11,10 +11,9 @@ def finds(run: Run) -> Iterator[Hit]:
     """Rows of axolotl's own trainers that are not packed, where nothing else wants one shape throughout."""
     one_shape = run.torch_compile or run.context_parallel_size > 1 or run.attention == "sage"
     pretrains = run.config.get("pretraining_dataset")
-    written = run.config.get(KEY)
-    by_default = written is None and run.classifier == "sequence"
-    if not (written is True or by_default) or run.sample_packing or run.rl is not None or one_shape or pretrains:
+    if not run.pads_to_sequence_len or run.sample_packing or run.rl is not None or one_shape or pretrains:
         return
+    by_default = run.config.get(KEY) is None
     subject = f"`reward_model` sets `{KEY}: true`" if by_default else f"`{KEY}: true` without packing"
     message = (
         f"{subject}: a row of any length takes the time of {run.sequence_len:,} tokens; set it to"

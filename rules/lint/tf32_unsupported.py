@@ -4,15 +4,13 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
 
-AMPERE = (8, 0)
-
 
 def finds(run: Run) -> Iterator[Hit]:
     """NVIDIA's cards before Ampere, and AMD's."""
     hardware = run.hardware
     if hardware is None or run.config.get("tf32") is not True:
         return
-    if (hardware.gpu.compute_capability or (0, 0)) < AMPERE:
+    if not hardware.gpu.tf32:
         message = f"`tf32: true` on a {hardware.gpu.title}, which has no TF32: the trainer's arguments raise an error"
         yield Hit("tf32", f"{message}; set it to `false`", (Set("tf32", False),))
 

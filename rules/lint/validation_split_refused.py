@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Remove, Rule, Run, only
+from advisor.learning.schedule import refuses_split
 
 KEY = "val_set_size"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """With data of its own for evaluation, or a stream, which has no length to take a share of."""
-    value = run.config.get(KEY)
-    streams = next((key for key in ("pretraining_dataset", "streaming") if run.config.get(key)), None)
+    value, key = run.config.get(KEY), refuses_split(run)
     if not value:
         return
-    if run.config.get("test_datasets"):
+    if key == "test_datasets":
         message = f"`{KEY}: {value}` with `test_datasets` is refused by axolotl, which evaluates on one; remove it"
         yield Hit(KEY, message, (Remove(KEY),))
-    elif streams:
+    elif key:
         why = "a stream has no length to take a share of"
-        message = f"`{KEY}: {value}` with `{streams}` is refused by axolotl: {why}; use `test_datasets` instead"
+        message = f"`{KEY}: {value}` with `{key}` is refused by axolotl: {why}; use `test_datasets` instead"
         yield Hit(KEY, message, (Remove(KEY),))
 
 

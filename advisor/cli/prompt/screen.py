@@ -6,10 +6,9 @@ from advisor.cli.prompt.proposal import Proposal
 from advisor.engine.finding import Finding
 from advisor.engine.states import Plan
 from advisor.memory import estimate
-from advisor.memory.ledger import Estimate
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
-from advisor.report.wording import ON, SAFETY, change, counted, number
+from advisor.report.wording import ON, SAFETY, change, counted
 from advisor.run import Run
 from advisor.util import printable
 
@@ -39,7 +38,7 @@ def file_lines(run: Run, style: Style) -> list[str]:
     found = estimate(run)
     if run.hardware is None or found is None:
         return [style.paint(printable(run.config.file), "strong")]
-    words = f"{ON[found.verdict]} {run.hardware.title}{found.grounds}: {_filled(found)}"
+    words = f"{ON[found.verdict]} {run.hardware.title}{found.grounds}: {found.filled}"
     first, *rest = style.prose(words, f"{printable(run.config.file)}: ", "strong", indent=2)
     return [first, *rest]
 
@@ -49,13 +48,8 @@ def plan_lines(plan: Plan, style: Style, *, fresh: bool) -> list[str]:
     lead = "new plan: " if fresh else "plan: "
     count = counted(len(plan.steps), "step")
     end = plan.end.estimate
-    words = f"{count}, {ENDS[plan.verdict]}{end.condition} ({_filled(end)})"
+    words = f"{count}, {ENDS[plan.verdict]}{end.condition} ({end.filled})"
     return style.prose(words, lead, "strong", indent=2)
-
-
-def _filled(found: Estimate) -> str:
-    """The high end of what is needed, of what there is."""
-    return f"{number(found.needed.high)} of {number(found.usable)} GiB"
 
 
 def proposal_lines(proposal: Proposal, style: Style) -> list[str]:

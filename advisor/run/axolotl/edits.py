@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.documents import Change, Document, Remove, Set
-from advisor.run.axolotl.read import LEGACY_ATTENTION
+from advisor.run.axolotl.read import LEGACY_ATTENTION, LORA_KERNELS
 from advisor.run.axolotl.sharding import reshards, strategies_of, without_prefixes
 
 FSDP_QLORA = {
@@ -196,8 +196,7 @@ def _set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
 
 def _set_lora_kernels(_config: Document, value: frozenset[str]) -> list[Change]:
     """Which of axolotl's kernels adapters keep: those that none of these keys names are off once one is named."""
-    keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
-    return [Set(key, kernel in value, after="adapter") for kernel, key in keys.items()]
+    return [Set(key, kernel in value, after="adapter") for kernel, key in LORA_KERNELS.items()]
 
 
 def _set_tiles(config: Document, value: int) -> list[Change]:

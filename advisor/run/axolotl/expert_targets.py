@@ -126,6 +126,11 @@ def layers(path: str, model: Architecture) -> range:
     return range(sum(block.count for block in model.blocks) if "*" in path else 1)
 
 
+def names_in_layers(model: Architecture) -> set[str]:
+    """What the linear layers of the decoder's blocks are called, without what they are in."""
+    return {leaf(one.path) for block in model.blocks for one in block.linears}
+
+
 def leaf(name: str) -> str:
     """The last part of a dotted name."""
     return name.rpartition(".")[2]

@@ -1,9 +1,10 @@
 """axolotl's fused LoRA kernels: the models into whose attention they cannot be patched."""
 
 from advisor.run import Run
+from advisor.run.axolotl.read import LORA_KERNELS
 from advisor.run.edits import RunEdits
 
-KEYS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel", "lora_embedding_kernel")
+KEYS = (*LORA_KERNELS.values(), "lora_embedding_kernel")
 
 
 def stops(run: Run) -> bool:

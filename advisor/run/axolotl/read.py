@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 TRL_OFFLOADS = "0.12.0"
 """Before, ``gradient_checkpointing: offload`` moved layer inputs alone: axolotl pull request 2900, July 2025."""
 # axolotl/utils/schemas/enums.py:111-119@0.19.0, most specific first.
+LORA_KERNELS = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
+"""The keys of axolotl's fused LoRA kernels, by what each is for."""
 LEGACY_ATTENTION: dict[str, AttentionKernel] = {
     "xformers_attention": "xformers",
     "sage_attention": "sage",
@@ -155,16 +157,15 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
 
 def _fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> frozenset[str]:
     """Which of its fused LoRA kernels axolotl patches in, given or by default."""
-    keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
     if stack.trainer != "axolotl":
         return frozenset()
-    if any(reader.has(key) for key in (*keys.values(), "lora_embedding_kernel")):
-        return frozenset(kernel for kernel, key in keys.items() if reader.flag(key))
+    if any(reader.has(key) for key in (*LORA_KERNELS.values(), "lora_embedding_kernel")):
+        return frozenset(kernel for kernel, key in LORA_KERNELS.items() if reader.flag(key))
     if reader.text("adapter") == "lora" and reader.flag("load_in_8bit"):
         return frozenset()
     fsdp1 = reader.has("fsdp_config") and str(reader.source.at("fsdp_version")) != "2"
     refused = reader.flag("trust_remote_code") or reader.flag("nvfp4_merge_aware") or bool(reader.text("rl"))
-    return frozenset() if refused or (fsdp1 and several_gpus) else frozenset(keys)
+    return frozenset() if refused or (fsdp1 and several_gpus) else frozenset(LORA_KERNELS)
 
 
 def quantization(

@@ -48,7 +48,7 @@ def capabilities(run: Run) -> Values:
     return {
         "bf16": gpu.bf16,
         "fp8": (major, minor) >= (9, 0),
-        "tf32": major >= 8,
+        "tf32": gpu.tf32,
         "n_gpu": run.world_size,
         "compute_capability": f"sm_{major}{minor}" if gpu.compute_capability else None,
     }
