@@ -12,6 +12,7 @@ from advisor.engine.not_taken import not_taken
 from advisor.engine.options import Options, room_rules
 from advisor.engine.pace import Pace
 from advisor.engine.ways_out import Asked, options_of
+from advisor.engine.what_changes import is_out_of_emulation
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
@@ -70,7 +71,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     links = Links(
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
-    more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
+    more = more_room(run, room_rules(options)) if way is None else ""
     answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
     if answer.verdict != "fits" or run.quantization is None:
         return answer
@@ -138,10 +139,14 @@ def _needs_of(run: Run) -> int | None:
 
 
 def _recommended(options: Sequence[Option]) -> list[Option]:
-    """The options, the first that fits marked as the one to take; else the first that is any way at all."""
+    """The options, the first that fits marked as the one to take; else the first that is any way at all.
+
+    Of emulated bf16 the way to fp16 comes first: the same training is there to be had, several times as slow.
+    """
     ways = [option for option in options if option.command is not None]
     fitting = [option for option in ways if option.verdict == "fits"]
     chosen = next(iter((*filter(_holds(options), fitting), *fitting, *ways)), None)
+    chosen = next((option for option in fitting if chosen is not None and is_out_of_emulation(option, chosen)), chosen)
     return [replace(option, recommended=True) if option is chosen else option for option in options]
 
 

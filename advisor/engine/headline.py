@@ -10,7 +10,7 @@ from advisor.engine.corrections import corrections
 from advisor.engine.finding import PLANNED, Finding, Report
 from advisor.engine.model_hints import likeliest_hint, unknown_model
 from advisor.engine.pace import NO_PACE, Pace, more_time
-from advisor.engine.what_changes import much_faster, what_changes
+from advisor.engine.what_changes import leaves_emulation, much_faster, much_slower, what_changes
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
@@ -181,8 +181,9 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return f"No edits make it fit. {chosen.hardware} would do{edits}{price}."
     if chosen is not None:
         near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
-        said, faster = f"{_of_option(facts, chosen)}{near}", much_faster(chosen, options)
-        return f"{said.removesuffix('.')}. {faster}" if faster else said
+        other = much_faster(chosen, options) or much_slower(chosen, options)
+        said = f"{_of_option(facts, chosen)}{near}"
+        return f"{said.removesuffix('.')}. {other}" if other else said
     if hint:
         return hint
     if facts.stops:
@@ -228,7 +229,9 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
         return f"{repairs(option, facts.pace, by=option.flags, first=facts.stops[0].rule)}."
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
-    if option.letter == "B":
+    if leaves_emulation(option):
+        way = f"{edits} bring{_s(option)} it down to {end}, with fp16 in place of emulated bf16"
+    elif option.letter == "B":
         title = f"{option.title}, " if option.title != "changes training" else ""
         way = f"Only by changing the training: {title}{edits}, {end}"
     else:

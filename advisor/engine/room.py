@@ -26,6 +26,8 @@ COSTS_TIME = {"smaller-micro-batch": 1.1, "offload-optimizer": 1.25}
 NOT_SLOWER = 1.01
 WORTH = 0.02
 """Of the card: less room is not worth a sentence."""
+FREE_WORTH = 0.05
+"""Of the card: less that is free is not worth one where more than a little room is left."""
 LEAST = 2
 """Times the present micro batch: less is not worth a sentence."""
 
@@ -45,11 +47,15 @@ def room_for(run: Run, *, instead: bool = False) -> Room | None:
 
 
 def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -> str:
-    """What makes room for the same training without a package or much time; empty where nothing does, or none lacks."""
+    """What makes room for the same training without a package or much time; empty where nothing does, or none lacks.
+
+    What takes time is named where little room is left alone.
+    """
     before = State(run)
-    if not before.estimate.has_little_room:
+    if not before.estimate.is_full:
         return ""
-    for rule in (rules[name] for name in (*MAKES_ROOM, *COSTS_TIME) if name in rules):
+    names = (*MAKES_ROOM, *(COSTS_TIME if before.estimate.has_little_room else ()))
+    for rule in (rules[name] for name in names if name in rules):
         slower = COSTS_TIME.get(rule.id, NOT_SLOWER)
         for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
             made = run_after(run, edits, rule)
@@ -69,8 +75,10 @@ def _is_better(before: State, after: State, slower: float) -> bool:
 
 def _has_more_room(before: Estimate, after: Estimate) -> bool:
     """Whether more than a little is left; of what was at the limit, whether it is no longer there."""
-    filled, least = after.needed.high / after.usable, before.needed.high / before.usable - WORTH
-    return not after.has_little_room or (is_at_the_limit(before) and filled <= least)
+    less = before.needed.high / before.usable - after.needed.high / after.usable
+    if not before.has_little_room:
+        return less >= FREE_WORTH
+    return not after.has_little_room or (is_at_the_limit(before) and less >= WORTH)
 
 
 def with_micro_batch(run: Run, size: int) -> Run:

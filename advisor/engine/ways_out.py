@@ -155,7 +155,7 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
 
 def _more_room(asked: Asked, run: Run, end: Estimate | None) -> str:
     """What else makes room, as the run is then."""
-    if not asked.options.outlook or end is None or end.verdict != "fits" or not end.has_little_room:
+    if not asked.options.outlook or end is None or not end.is_full:
         return ""
     from advisor.engine.room import more_room
 

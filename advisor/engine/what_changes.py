@@ -7,6 +7,7 @@ from advisor.util import counted, number, regex
 
 MUCH = {"B": 2.0, "F": 1.25}
 """Times as fast, by option, from which it is worth naming next to A: another training, more edits."""
+EMULATED = {"bf16-unsupported"}
 CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
 
 
@@ -17,6 +18,26 @@ def what_changes(option: Option, first: str = "") -> str:
     """
     named = _named(option, first) if option.training == "changes" else ""
     return f". What changes: {named}" if named else ""
+
+
+def leaves_emulation(option: Option) -> bool:
+    """Whether all that an option changes of the training is fp16 in place of bf16 that the card emulates."""
+    return {step.rule for step in option.steps if not step.safe} == EMULATED
+
+
+def is_out_of_emulation(option: Option, same: Option) -> bool:
+    """Whether an option leaves emulation, and is much faster than the same training for it."""
+    is_known = same.letter == "A" and same.seconds and option.seconds
+    return bool(is_known) and leaves_emulation(option) and (same.seconds or 0) >= MUCH["B"] * (option.seconds or 0)
+
+
+def much_slower(chosen: Option, options: Sequence[Option]) -> str:
+    """``--fix keeps bf16, emulated: 6.8 times as slow, 20.7 GiB``, of the same training next to the way to fp16."""
+    same = next((option for option in options if option.fits and is_out_of_emulation(chosen, option)), None)
+    if same is None or same.end is None or not (same.seconds and chosen.seconds):
+        return ""
+    times = f"{same.seconds / chosen.seconds:.1f} times as slow"
+    return f"{same.flags} keeps bf16, emulated: {times}, {number(same.end.needed.high)} GiB"
 
 
 def much_faster(chosen: Option, options: Sequence[Option]) -> str:

@@ -90,6 +90,7 @@ class HostTerm:
 
 
 LITTLE_ROOM = 0.95
+FULL = 0.9
 """Of what is usable: a run that needs more fits with little room."""
 
 
@@ -196,6 +197,11 @@ class Estimate:
     def has_little_room(self) -> bool:
         """Whether it fits, and leaves less than a twentieth of the card."""
         return self.verdict == "fits" and self.needed.high > LITTLE_ROOM * self.usable
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it fits, and leaves less than a tenth of the card: room that costs nothing is worth a sentence."""
+        return self.verdict == "fits" and self.needed.high > FULL * self.usable
 
     @property
     def lacks_host(self) -> bool:

@@ -4,20 +4,15 @@ from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only
 from advisor.memory.weights import weights_of
-from advisor.models import Architecture
-from advisor.run.axolotl.expert_targets import leaf, moves
+from advisor.run.axolotl.expert_targets import taken_from_layers
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where linear layers of the model lose the adapters that they are named for."""
-    model, lora = run.model, run.lora
-    if model is None or lora is None:
-        return
-    found = {old for old, new in moves(model, run.stack).items() if new in lora.target_parameters}
-    lost = sorted(named(model, found))
-    if lost and not run.config.get("lora_target_parameters"):
+    lost = taken_from_layers(run)
+    if run.model is not None and lost:
         key = "lora_target_linear" if run.config.get("lora_target_linear") else "lora_target_modules"
-        trained = weights_of(run, model).trained_elements
+        trained = weights_of(run, run.model).trained_elements
         yield Hit(
             key,
             f"`{key}` is silently moved to every expert: PEFT adapts the experts' stacks instead of"
@@ -25,12 +20,6 @@ def finds(run: Run) -> Iterator[Hit]:
             " attention's layers alone, or the experts in `lora_target_parameters`",
             on_key=True,
         )
-
-
-def named(model: Architecture, names: set[str]) -> set[str]:
-    """Layers outside of the experts with one of these names, the shared experts' or the first layers'."""
-    modules = {tensor.module for tensor in model.tensors}
-    return {module.rpartition("*.")[2] for module in modules if leaf(module) in names}
 
 
 rule = Rule(

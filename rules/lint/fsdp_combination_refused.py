@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.memory import estimate
 from advisor.record import replace
 
 WITHOUT_FSDP = (Remove("fsdp_version"), Remove("fsdp_config"), Remove("fsdp"))
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
 NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})
+MESH = ("dp_shard_size", "dp_replicate_size", "tensor_parallel_size", "context_parallel_size")
+"""Sizes that FSDP2 alone can be told."""
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -34,10 +36,38 @@ def quantized(run: Run) -> Iterator[Hit]:
         )
         yield Hit(loading, message, (Set(loading, False),))
     if bits and of_pairs:
-        goes = fits_whole(run)
         refused = f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2"
-        remedy = "leave FSDP out: each GPU can hold the model" if goes else "set `fsdp_version: 1`, or use DeepSpeed"
-        yield Hit(bits, f"{refused}; {remedy}", WITHOUT_FSDP if goes else ())
+        if fits_whole(run):
+            yield Hit(bits, f"{refused}; leave FSDP out: each GPU can hold the model", WITHOUT_FSDP)
+        else:
+            edits = version_1(run)
+            yield Hit(bits, f"{refused}; {version_1_words(run)}{'' if edits else ', or use DeepSpeed'}", edits)
+
+
+def version_1(run: Run) -> tuple[Change, ...]:
+    """What turns FSDP2 to FSDP1; nothing where more than its own keys would have to go."""
+    if needs_version_2(run) or any(run.config.get(key) not in (None, 1) for key in MESH):
+        return ()
+    said = "fsdp_version" if run.config.has("fsdp_version") else spelled(run, "version") or "fsdp_version"
+    return (Set(said, 1), *(Remove(key) for key in reshards(run)))
+
+
+def version_1_words(run: Run) -> str:
+    """The same in words."""
+    named = " and ".join(f"`{key.rpartition('.')[2]}`" for key in reshards(run))
+    return f"set `fsdp_version: 1`{f' without {named}' if named else ''}"
+
+
+def reshards(run: Run) -> list[str]:
+    """What FSDP1 would take for the name of a strategy."""
+    found = spelled(run, "reshard_after_forward")
+    return [found] if found else []
+
+
+def needs_version_2(run: Run) -> bool:
+    """Whether the optimizer wants whole matrices."""
+    name = run.config.get("optimizer")
+    return isinstance(name, str) and (name in NEED_VERSION_2 or name.startswith("flash_"))
 
 
 def fits_whole(run: Run) -> bool:
@@ -48,8 +78,8 @@ def fits_whole(run: Run) -> bool:
 
 def whole_matrices(run: Run) -> Iterator[Hit]:
     """Optimizers that FSDP1 would hand flat slices."""
-    name = run.config.get("optimizer")
-    if isinstance(name, str) and (name in NEED_VERSION_2 or name.startswith("flash_")):
+    if needs_version_2(run):
+        name = run.config.get("optimizer")
         yield Hit("optimizer", f"`optimizer: {name}` is refused by axolotl with FSDP1; set `fsdp_version: 2`")
 
 
@@ -137,10 +167,13 @@ rule = Rule(
             before=SHARDED_PAIRS.format(model="Qwen/Qwen2.5-7B"),
             after=PAIRS.format(model="Qwen/Qwen2.5-7B"),
         ),
-        *(
-            but(f"base_model: {model}", gpus="4x rtx-4090", kept=True)
-            for model in ("meta-llama/Llama-3.1-70B", "nobody/knows-this")
+        Example(
+            gpus="4x rtx-4090",
+            before=f"{SHARDED_PAIRS.format(model='meta-llama/Llama-3.1-70B')}      reshard_after_forward: true",
+            after=SHARDED_PAIRS.format(model="meta-llama/Llama-3.1-70B").replace("version: 2", "version: 1"),
         ),
+        but("optimizer: muon", gpus="4x rtx-4090", kept=True),
+        but("base_model: nobody/knows-this", "dp_replicate_size: 2", without=("optimizer",), kept=True),
         but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("rl", "remove_unused_columns")),
         but(
             "adapter: lora",

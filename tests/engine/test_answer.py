@@ -16,10 +16,11 @@ from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
 from advisor.engine.options import Options
 from advisor.engine.pace import Pace, more_time
-from advisor.engine.what_changes import much_faster
+from advisor.engine.what_changes import is_out_of_emulation, much_faster
 from advisor.hardware import parse_hardware
 from advisor.record import replace
 from advisor.session import RunOptions, check_config, session_for
+from advisor.util import number
 
 from ..report.samples import FITS
 
@@ -437,16 +438,27 @@ def test_grpo_with_a_server_starts_and_fits_after_its_fix(tmp_path: Path):
     assert "generation_batch_size: 48" in Path(file).read_text()
 
 
-EMULATED = LORA.replace("flash_attention_2", "sdpa").replace("Llama-3.1-8B", "Llama-3.2-1B")
+PAIR = (("A", 10.0), ("B", 2.0))
+EMULATED = LORA.replace("flash_attention_2", "sdpa\nsdpa_varlen: false").replace("Llama-3.1-8B", "Llama-3.2-1B")
 
 
-def test_next_to_the_same_training_one_that_is_twice_as_fast_is_named_with_what_it_changes(tmp_path: Path):
+def test_out_of_emulated_bf16_the_way_to_fp16_comes_first_and_the_same_training_is_named_next_to_it(tmp_path: Path):
     answer = answer_of(written(tmp_path, EMULATED), "1x t4")
     same, other = option(answer, "A"), option(answer, "B")
-    assert same.recommended and same.seconds and other.seconds
-    times = f"--fix --unsafe-fixes is {same.seconds / other.seconds:.1f} times as fast, with other training: "
-    assert answer.action.endswith(f". {times}write `bf16: false` and `fp16: true`")
-    assert "--unsafe-fixes is" not in answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb").action
+    assert same.end and other.recommended and same.seconds and other.seconds
+    times = f"--fix keeps bf16, emulated: {same.seconds / other.seconds:.1f} times as slow, "
+    assert ", with fp16 in place of emulated bf16, " in answer.action
+    assert answer.action.endswith(f": add --fix --unsafe-fixes. {times}{number(same.end.needed.high)} GiB")
+    assert option(answer_of(written(tmp_path, EMULATED), "1x rtx-3060-12gb"), "A").recommended
+
+
+def test_the_same_training_comes_first_where_more_is_changed_than_emulated_bf16():
+    ends = [Option(letter, "same", letter, end=FITS.estimate, command="c", seconds=s) for letter, s in PAIR]
+    half, other = (AnswerStep(rule, rule, "", "", False) for rule in ("bf16-unsupported", "lora"))
+    same, faster = ends
+    assert is_out_of_emulation(replace(faster, steps=(half,)), same)
+    assert not is_out_of_emulation(replace(faster, steps=(half, other)), same)
+    assert not is_out_of_emulation(replace(faster, steps=(half,), seconds=6.0), same)
 
 
 def test_of_two_ways_that_are_faster_the_one_that_gains_most_for_its_kind_is_named():

@@ -123,6 +123,17 @@ def test_where_nothing_makes_room_for_free_the_optimizer_goes_to_the_host_and_sa
     assert re.fullmatch(r"More room with optimizer states on the host, same training, \+\d+% time a token: .*", said)
 
 
+def test_a_run_that_leaves_less_than_a_tenth_is_told_what_is_free_alone(make_run):
+    text = FULL.replace("micro_batch_size: 1", "micro_batch_size: 4").replace(
+        "sequence_len: 4096", "sequence_len: 3712"
+    )
+    run = make_run(text, "1x gh200-96gb")
+    found = State(run).estimate
+    assert found.is_full and not found.has_little_room
+    assert "fused loss (Liger), same training: " in more_room(run, RULES)
+    assert more_room(run, {"offload-optimizer": RULES["offload-optimizer"]}) == ""
+
+
 def test_a_run_with_room_is_told_nothing_of_it(make_run):
     assert more_room(make_run(FULL + FSDP, "8x h100-80gb"), RULES) == ""
 

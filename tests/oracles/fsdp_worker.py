@@ -69,9 +69,9 @@ class Live(TorchDispatchMode):
         return result
 
     def look(self) -> None:
-        there = {address: storage for address, made in self.made.items() if (storage := made()) is not None}
-        self.made = {address: self.made[address] for address in there}
-        self.sizes = [storage.nbytes() for storage in there.values()]
+        self.sizes = [storage.nbytes() for made in self.made.values() if (storage := made()) is not None]
+        if len(self.made) > 2 * len(self.sizes):
+            self.made = {address: made for address, made in self.made.items() if made() is not None}
         self.peak = max(self.peak, sum(self.sizes))
         if self.follows_layers:
             self.layers_peak = max(self.layers_peak, self.gathered(self.groups[1:]))
@@ -195,7 +195,7 @@ def measured(case: dict[str, Any], folder: Path, mesh: Any) -> dict[str, Any]:
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         adam = torch.optim.AdamW(trained, lr=1e-3, foreach=True)
         step(model, adam, case, live)  # makes the moments
-        steps = [step(model, adam, case, live) for _ in range(STEPS - 1)]
+        steps = [step(model, adam, case, live, follows_layers=left == 1) for left in reversed(range(1, STEPS))]
         # A thread of gloo's may hold a tensor for a moment after it was sent: the least of the steps is without.
         answer |= steps[-1] | {phase: min(step[phase] for step in steps) for phase in PHASES}
         answer["weights"] = bytes_of([parameter.data for parameter in model.parameters()])
@@ -203,7 +203,7 @@ def measured(case: dict[str, Any], folder: Path, mesh: Any) -> dict[str, Any]:
     return answer
 
 
-def step(model: Any, adam: Any, case: dict[str, Any], live: Live) -> dict[str, Any]:
+def step(model: Any, adam: Any, case: dict[str, Any], live: Live, follows_layers: bool = False) -> dict[str, Any]:
     """One optimizer step: peaks by phase, gradients after each micro-step, what was gathered of layers in backward."""
     answer: dict[str, Any] = {"gradients": [], "forward": 0, "backward": 0}
     for left in reversed(range(case["accumulation"])):
@@ -213,7 +213,7 @@ def step(model: Any, adam: Any, case: dict[str, Any], live: Live) -> dict[str, A
             with torch.autocast("cpu", HALF):
                 loss = model(input_ids=tokens, labels=tokens).loss
             answer["forward"] = max(answer["forward"], live.peak)
-            live.follows_layers = True
+            live.follows_layers = follows_layers
             live.restart()
             loss.backward()
             live.follows_layers = False

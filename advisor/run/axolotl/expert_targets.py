@@ -111,6 +111,16 @@ def left_by_name(run: Run, model: Architecture) -> list[str]:
     return [name for name in names if leaf(name) not in table]
 
 
+def taken_from_layers(run: Run) -> list[str]:
+    """Linear layers outside of the experts that lose the adapters they are named for to the experts' stacks, sorted."""
+    model, lora = run.model, run.lora
+    if model is None or lora is None or run.config.get("lora_target_parameters"):
+        return []
+    found = {old for old, new in moves(model, run.stack).items() if new in lora.target_parameters}
+    modules = {tensor.module for tensor in model.tensors}
+    return sorted({module.rpartition("*.")[2] for module in modules if leaf(module) in found})
+
+
 def matched(pattern: re.Pattern[str], model: Architecture, table: dict[str, str]) -> Iterator[str]:
     """The last parts of what a pattern matches: modules, parameters, and experts' linears as they were called."""
     for tensor in model.tensors:
