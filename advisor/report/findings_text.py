@@ -25,6 +25,8 @@ IN_HEADLINE: Mapping[str, tuple[str, ...]] = {
 """Where there is no verdict for this reason, the headline says what these rules say."""
 FOR_MASTERS = "pure-bf16-low-rate"
 """The note that asks for fp32 masters."""
+BY_STEP: Mapping[str, str] = {"adapters-on-experts": "adapters-off-experts"}
+"""Warnings without an edit of their own, and the step of the fit that does what they ask for."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)| by axolotl\b|(?:: |, since |, so |, and axolotl |, which (?:drops|stops|evaluates) ).*")
 OR = ("or ", "else ")
@@ -131,10 +133,11 @@ def _is_answered(said: Said, report: Report) -> bool:
 
 
 def _is_fixed(finding: Finding, report: Report) -> bool:
-    """Whether the option to take has the finding's edit among its steps."""
+    """Whether the option to take has the finding's edit among its steps, or a step of the fit that does the same."""
     chosen = _chosen(report)
     steps = chosen.steps if chosen is not None else ()
-    return (finding.rule, title_of(finding)) in {(step.rule, step.title) for step in steps}
+    by_step = any(step.rule == BY_STEP.get(finding.rule) for step in steps)
+    return by_step or (finding.rule, title_of(finding)) in {(step.rule, step.title) for step in steps}
 
 
 def _chosen(report: Report) -> Option | None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor import estimate
+from advisor import estimate, memory
+from advisor.opening import open_configs
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -47,10 +48,18 @@ def test_every_case_of_the_matrix_has_a_name_of_its_own():
 @pytest.mark.slow
 def test_the_advisor_can_estimate_every_case_of_the_matrix():
     for case in cases.matrix():
-        made = estimate(
+        opened = open_configs(
             cases.axolotl_of(case), cases.deepspeed_of(case), gpus="1x h200", stack=cases.stack_of(case, {})
         )
-        assert made.allocated_peak > 0, case.name
+        counted = memory.estimate(opened.run)
+        assert counted is not None and counted.allocated_peak > 0, case.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases.matrix()[::20], ids=lambda case: case.name)
+def test_cases_of_the_matrix_are_replayed(case):
+    made = estimate(cases.axolotl_of(case), cases.deepspeed_of(case), gpus="1x h200", stack=cases.stack_of(case, {}))
+    assert made.allocated_peak > 0
 
 
 @pytest.mark.slow
