@@ -23,6 +23,10 @@ _STORED = regex(
     re.IGNORECASE,
 )
 """What the end of an id says of how a copy of the model is stored: the name of a group, or none of bf16."""
+_STAGE = regex(r"[-_](sft|dpo|kto|orpo|ppo|grpo|rl|rlhf|rlvr|instruct|it|chat|base|pt)$", re.IGNORECASE)
+"""What the end of an id says of how far its training went: the architecture is that of its neighbours."""
+TAKEN_FOR = "Taken for "
+"""How the fact begins that a model is taken for another."""
 EXAMPLE = "Qwen/Qwen2.5-7B"
 NOTHING = Buffers()
 NOWHERE = "not a local folder, not in the Hugging Face cache, not in the catalogue"
@@ -176,8 +180,12 @@ def _catalogued(search: _Search) -> Iterator[Architecture | None]:
     bare, method = original(name)
     entry = catalogue.lookup(bare) if bare != name else None
     if entry and (found := search.take(_config_of(bare, entry), "built-in catalogue")):
-        fact = f"Taken for {bare}, stored in {method or 'bf16'}, by its name."
+        fact = f"{TAKEN_FOR}{bare}, stored in {method or 'bf16'}, by its name."
         yield replace(found, quantized=method, extra=(*found.extra, fact))
+    sibling = _STAGE.sub("", name)
+    entry = catalogue.lookup(sibling) if sibling != name else None
+    if entry and (found := search.take(_config_of(sibling, entry), "built-in catalogue")):
+        yield replace(found, extra=(*found.extra, f"{TAKEN_FOR}{sibling} by its name."))
     yield from _named_by_path(search)
 
 
@@ -188,7 +196,7 @@ def _named_by_path(search: _Search) -> Iterator[Architecture | None]:
         for name, stored in ((path, None), (bare, method)):
             entry = catalogue.lookup(name) or (catalogue.by_last_part(name) if "/" not in name else None)
             if entry and (found := search.take(_config_of(name, entry), "built-in catalogue")):
-                fact = f"Taken for {entry['id']} by its path."
+                fact = f"{TAKEN_FOR}{entry['id']} by its path."
                 quantized = found.quantized or stored or _stored_as(name, entry)
                 yield replace(found, quantized=quantized, extra=(*found.extra, fact))
                 return

@@ -6,19 +6,17 @@ from advisor.run.axolotl.expert_targets import left_by_name, taken_from_layers
 
 
 def applies(run: Run) -> bool:
-    """Whether targets are moved to the experts' stacks, and others are left."""
-    return bool(taken_from_layers(run)) and run.model is not None and bool(left_by_name(run, run.model))
+    """Whether targets are moved to the experts' stacks; where no others are left, the edit is refused."""
+    return bool(taken_from_layers(run))
 
 
 def edits(run: Run) -> RunEdits:
     """The layers whose adapters stay where they are named."""
-    return {"lora_targets": left_by_name(run, run.model)} if run.model is not None else {}
+    return {"lora_targets": left_by_name(run)}
 
 
 def label(before: Run, after: Run) -> str:
     """How many parameters are trained, before and after."""
-    if before.model is None or after.model is None:
-        return "adapters off the experts"
     counts = (weights_of(run, run.model).trained_elements / 1e6 for run in (before, after) if run.model is not None)
     return f"no adapters on experts: {' -> '.join(f'{count:,.0f}' for count in counts)} M"
 
@@ -73,6 +71,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
+            memory="240.6 -> 203.8 GiB",
         ),
         but(without=("lora_target_linear",), fixed=True),
         but("lora_target_modules: [gate_proj, up_proj, down_proj]", without=("lora_target_linear",)),

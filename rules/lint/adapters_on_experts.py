@@ -9,10 +9,11 @@ from advisor.run.axolotl.expert_targets import taken_from_layers
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where linear layers of the model lose the adapters that they are named for."""
-    lost = taken_from_layers(run)
-    if run.model is not None and lost:
+    lost, model = taken_from_layers(run), run.model
+    if lost:
+        assert model is not None, "targets are moved by what the model is made of"
         key = "lora_target_linear" if run.config.get("lora_target_linear") else "lora_target_modules"
-        trained = weights_of(run, run.model).trained_elements
+        trained = weights_of(run, model).trained_elements
         yield Hit(
             key,
             f"`{key}` is silently moved to every expert: PEFT adapts the experts' stacks instead of"

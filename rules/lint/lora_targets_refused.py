@@ -29,7 +29,7 @@ def finds(run: Run) -> Iterator[Hit]:
         message = f"one fused stack of the experts is targeted without {names}: PEFT stops once the model is loaded"
         yield Hit(TARGETS, f"{message}; name both, or neither")
     elif lora.target_parameters:
-        yield from refused_by_parameters(run, model, lora)
+        yield from refused_by_parameters(run, lora)
     elif finds_nothing(run, model, lora):
         yield not_found(model, lora)
     elif model.family.router_returns_choice:
@@ -46,11 +46,11 @@ def on_router(run: Run, model: Architecture, lora: Lora) -> Iterator[Hit]:
     yield Hit(at, f"{message}: PEFT stops at the first forward; name the layers without it", edits)
 
 
-def refused_by_parameters(run: Run, model: Architecture, lora: Lora) -> Iterator[Hit]:
+def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
     """What PEFT cannot do on experts' stacks; of dropout next to targets that are named so, axolotl speaks itself."""
     named = bool(run.config.get("lora_target_parameters"))
     where = "`lora_target_parameters`" if named else "targets that PEFT moves to the experts' stacked parameters"
-    edits = () if named else name_the_rest(run, model)
+    edits = () if named else name_the_rest(run)
     if lora.dropout and not named:
         message = f"`lora_dropout: {run.config.get('lora_dropout')}` with {where}: PEFT has no dropout for parameters"
         remedy = "name the attention's layers alone" if edits else "set it to 0"
@@ -61,9 +61,9 @@ def refused_by_parameters(run: Run, model: Architecture, lora: Lora) -> Iterator
         yield Hit("peft_use_dora", f"{message}, and stops once the model is loaded; {remedy}", edits)
 
 
-def name_the_rest(run: Run, model: Architecture) -> tuple[Change, ...]:
+def name_the_rest(run: Run) -> tuple[Change, ...]:
     """The targets without those that PEFT moves, as names; nothing where none is left."""
-    left = left_by_name(run, model)
+    left = left_by_name(run)
     if not left:
         return ()
     by_flag = (Remove("lora_target_linear"),) if run.config.get("lora_target_linear") else ()

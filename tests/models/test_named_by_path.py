@@ -67,3 +67,18 @@ def test_an_organisations_copy_is_not_read_as_a_path():
 )
 def test_published_models_that_strangers_train_are_known(name: str):
     assert isinstance(resolve(name), Architecture)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("allenai/Llama-3.1-Tulu-3-8B-SFT", "allenai/Llama-3.1-Tulu-3-8B"),
+        ("Qwen/Qwen2.5-7B-DPO", "Qwen/Qwen2.5-7B"),
+        ("my-org/Llama-3.1-8B-SFT", None),
+        ("Qwen/Qwen2.5-7B-Math-SFT", None),
+    ],
+)
+def test_how_far_a_training_went_does_not_change_what_is_trained(name: str, model: str | None):
+    found = resolve(name)
+    facts = found.extra if isinstance(found, Architecture) else ()
+    assert facts == ((f"Taken for {model} by its name.",) if model else ())

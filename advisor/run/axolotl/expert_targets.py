@@ -102,12 +102,13 @@ def all_linear_by_name(run: Run, model: Architecture) -> list[str]:
     return [name for name in dict.fromkeys([*listed, *linear_names(model)]) if name not in unwrapped]
 
 
-def left_by_name(run: Run, model: Architecture) -> list[str]:
+def left_by_name(run: Run) -> list[str]:
     """What is targeted by name less what PEFT moves to the experts' stacks; of a pattern nothing."""
-    table = moves(model, run.stack)
+    table = moves(run.model, run.stack)
     given = run.config.get("lora_target_modules")
     listed = list(map(str, given)) if is_list(given) else []
-    names = all_linear_by_name(run, model) if run.config.get("lora_target_linear") else listed
+    linear = all_linear_by_name(run, run.model) if run.model is not None else []
+    names = linear if run.config.get("lora_target_linear") else listed
     return [name for name in names if leaf(name) not in table]
 
 
