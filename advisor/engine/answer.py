@@ -190,13 +190,16 @@ class Answer:
     """That short rows take the time of full ones, where they are padded to that; where that is asked for."""
     few_bits: str = ""
     """That adapters fit on the base as released, and take less time there; where that is asked for."""
+    masters: str = ""
+    """What fp32 masters would take, where the rate wants them and they are not there; where that is asked for."""
     smaller_model: str = ""
     """The smaller model that fits as written, where no edit makes this one; where that is asked for."""
 
     @property
     def hints(self) -> "tuple[str, ...]":
         """What is said after the two sentences and ``room``, as far as there is something to say."""
-        return tuple(filter(None, (self.more_room, self.few_bits, self.smaller_model, self.padding, self.network)))
+        told = (self.padding, self.more_room, self.masters, self.few_bits, self.smaller_model, self.network)
+        return tuple(filter(None, told))
 
     @property
     def recommended(self) -> Option | None:

@@ -6,7 +6,7 @@ from advisor.engine.answer import Answer, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import PADS, Facts, action, headline, no_gpus_hint
+from advisor.engine.headline import FOR_MASTERS, PADS, Facts, action, headline, no_gpus_hint
 from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.not_taken import not_taken
 from advisor.engine.options import Options, room_rules
@@ -25,7 +25,7 @@ def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
         return report
     answer = answer_of(opened, options, report)
     if options.outlook:
-        answer = _with_padding(report, _with_outlook(opened.run, options, answer))
+        answer = _with_padding(report, _with_outlook(opened.run, options, answer, is_low=_is_low(report)))
     return replace(report, answer=answer)
 
 
@@ -58,8 +58,16 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
     )
 
 
-def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
-    """The same with what a run that goes through has room for, and with what its links take."""
+def _is_low(report: Report) -> bool:
+    """Whether the rate is found to be too low for weights without fp32 masters."""
+    return any(each.rule == FOR_MASTERS for each in report.findings)
+
+
+def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -> Answer:
+    """The same with what a run that goes through has room for, and with what its links take.
+
+    ``is_low``: its learning rate wants fp32 masters.
+    """
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
         return _with_smaller_model(run, answer)
     from advisor.engine.network import Links, network_words
@@ -73,11 +81,12 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     )
     more = more_room(run, room_rules(options)) if way is None else ""
     answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
-    if answer.verdict != "fits" or run.quantization is None:
+    if answer.verdict != "fits":
         return answer
-    from advisor.engine.other_runs import without_few_bits
+    from advisor.engine.other_runs import with_masters, without_few_bits
 
-    return replace(answer, few_bits=without_few_bits(run))
+    masters = with_masters(run, room_rules(options)) if is_low else ""
+    return replace(answer, few_bits=without_few_bits(run), masters=masters)
 
 
 def _with_smaller_model(run: Run, answer: Answer) -> Answer:

@@ -21,6 +21,8 @@ INSTALLED = regex(r'pip install "?(axolotl\[[\w-]+\]|[\w-]+)')
 RATE = "learning-rate-unusual"
 """A note that is told next to warnings too: what it speaks of decides whether the run is worth its time."""
 PADS = "pads-every-row"
+FOR_MASTERS = "pure-bf16-low-rate"
+"""The note that asks for fp32 masters."""
 TOLD = frozenset({RATE, PADS})
 """Notes after which nobody should read that nothing needs to change."""
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
@@ -207,7 +209,9 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
 def _near_the_limit(facts: Facts, options: Sequence[Option]) -> str:
     """The same training that ends near the limit, next to the way that fits."""
     near = next((option for option in options if option.letter == "A" and option.command is not None), None)
-    return "" if near is None or near.verdict != "tight" else f". Or {_lowered(_of_option(facts, near))}"
+    if near is None or near.end is None or near.verdict != "tight" or near.end.is_far_from_sure:
+        return ""
+    return f". Or {_lowered(_of_option(facts, near))}"
 
 
 def _lowered(words: str) -> str:

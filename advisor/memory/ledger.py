@@ -90,8 +90,9 @@ class HostTerm:
 
 
 LITTLE_ROOM = 0.95
-FULL = 0.9
 """Of what is usable: a run that needs more fits with little room."""
+FULL, OVER = 0.9, 1.1
+"""Of the card, from which free room is worth a sentence; of the host, beyond which nobody should count on it."""
 
 
 @record
@@ -202,6 +203,11 @@ class Estimate:
     def is_full(self) -> bool:
         """Whether it fits, and leaves less than a tenth of the card: room that costs nothing is worth a sentence."""
         return self.verdict == "fits" and self.needed.high > FULL * self.usable
+
+    @property
+    def is_far_from_sure(self) -> bool:
+        """Whether the host has enough by the low end alone, and lacks more than a tenth by the high one."""
+        return self.host_usable is not None and self.host_peak > OVER * self.host_usable
 
     @property
     def lacks_host(self) -> bool:

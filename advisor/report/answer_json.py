@@ -21,6 +21,7 @@ def answer(value: Answer) -> dict[str, Any]:
         "network": value.network,
         "padding": value.padding,
         "few_bits": value.few_bits,
+        "masters": value.masters,
         "smaller_model": value.smaller_model,
         "options": [_option(each) for each in value.options if each.letter != "C"],
         "not_taken": [_not_taken(each) for each in value.not_taken],

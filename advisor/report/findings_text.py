@@ -7,7 +7,7 @@ from advisor.engine.answer import Option
 from advisor.engine.answer_steps import title_of
 from advisor.engine.clauses import STOPS, cause_of, remedy_of
 from advisor.engine.finding import LEVELS, Finding, Report
-from advisor.engine.headline import RATE
+from advisor.engine.headline import FOR_MASTERS, RATE
 from advisor.record import record, replace
 from advisor.report.style import Style
 from advisor.report.wording import VERDICT_RULES, counted, edit_counts, edit_words, severity
@@ -23,8 +23,6 @@ IN_HEADLINE: Mapping[str, tuple[str, ...]] = {
     "no-gpus": ("unknown-hardware", "unknown-model"),
 }
 """Where there is no verdict for this reason, the headline says what these rules say."""
-FOR_MASTERS = "pure-bf16-low-rate"
-"""The note that asks for fp32 masters."""
 BY_STEP: Mapping[str, str] = {"adapters-on-experts": "adapters-off-experts"}
 """Warnings without an edit of their own, and the step of the fit that does what they ask for."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")

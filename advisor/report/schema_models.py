@@ -349,6 +349,8 @@ class Answer(Model):
     """Where short rows are padded to full ones: what that takes, and what to set; empty elsewhere."""
     few_bits: str = ""
     """Where adapters fit on the base as released, and are faster: what that takes, and what to set; empty elsewhere."""
+    masters: str = ""
+    """Where the rate wants fp32 masters that the weights lack: what ZeRO-1 takes, which keeps them; empty elsewhere."""
     smaller_model: str = ""
     """Where no edit keeps the training: the smaller model that fits as written; empty elsewhere."""
     options: list[Option]

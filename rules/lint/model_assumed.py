@@ -35,6 +35,7 @@ rule = Rule(
         only("base_model: allenai/Llama-3.1-Tulu-3-8B-SFT", fires=True),
         but("base_model: /models/Qwen2.5-7B", fires=True),
         but("base_model: meta-llama/Llama-3.1-8B"),
+        but("base_model: deepseek-ai/DeepSeek-V4-Flash"),
         but("base_model: nobody/has-heard-of-this-3b-sft"),
         only("sequence_len: 4096"),
     ),

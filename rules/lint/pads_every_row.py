@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor.run.axolotl.attention import may_pack
 
 KEY = "pad_to_sequence_len"
 
@@ -15,9 +16,10 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     by_default = run.config.get(KEY) is None
     subject = f"`reward_model` sets `{KEY}: true`" if by_default else f"`{KEY}: true` without packing"
+    remedy = "`sample_packing: true` fills them, `false` here shortens them" if may_pack(run) else "set it to `false`"
     message = (
-        f"{subject}: a row of any length takes the time of {run.sequence_len:,} tokens; set it to"
-        " `false` unless most rows are that long"
+        f"{subject}: a row of any length takes the time of {run.sequence_len:,} tokens; unless most rows are that long,"
+        f" {remedy}"
     )
     yield Hit("reward_model" if by_default else KEY, message, edits=(Set(KEY, False),))
 

@@ -25,16 +25,18 @@ def finds(run: Run) -> Iterator[Hit]:
     if rate <= LOW:
         lost = f"{moves} {rate:g} a step, which is lost in every weight above {rate * DIGITS:.2g}"
         yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
-    elif run.config.has("pretraining_dataset") and falls(run):
+    elif run.config.has("pretraining_dataset") and lowest(run, rate) < TYPICAL / DIGITS:
         least = f"{TYPICAL / DIGITS:.0e}".replace("e-0", "e-")
-        lost = f"{moves} the rate, and once that falls below {least} it is lost in typical weights of {TYPICAL:g}"
+        lost = f"{moves} the rate, and below {least} that is lost in typical weights of {TYPICAL:g}"
         yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
 
 
-def falls(run: Run) -> bool:
-    """Whether the schedule ends far below the rate: cosine is axolotl's own, and goes to zero unless told."""
-    stays = run.config.get("cosine_min_lr_ratio") or run.config.get("cosine_constant_lr_ratio")
-    return str(run.config.get("lr_scheduler") or "cosine") in FALLING and not stays
+def lowest(run: Run, rate: float) -> float:
+    """The rate at the end of the schedule: cosine is axolotl's own, and goes to zero unless told."""
+    ratio = run.config.get("cosine_min_lr_ratio")
+    if str(run.config.get("lr_scheduler") or "cosine") not in FALLING or run.config.get("cosine_constant_lr_ratio"):
+        return rate
+    return rate * ratio if isinstance(ratio, int | float) else 0.0
 
 
 rule = Rule(

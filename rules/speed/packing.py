@@ -1,6 +1,7 @@
 """Fill rows instead of padding them."""
 
 from advisor import Example, Rule, Run, but, only
+from advisor.run.axolotl.attention import may_pack
 
 
 def applies(run: Run) -> bool:
@@ -8,12 +9,10 @@ def applies(run: Run) -> bool:
 
     Rows that are scored as a whole have no labels to pack.
     """
-    packs = run.attention in {"flash", "flex", "xformers", "sage"}
     data = bool(run.config.get("datasets")) and not run.config.get("pretraining_dataset")
     config = run.config
     to_the_full = config.get("sample_packing") is False and config.get("pad_to_sequence_len") is True
-    tokens = run.rl is None and run.classifier is None
-    return packs and data and tokens and (to_the_full or not config.has("sample_packing"))
+    return may_pack(run) and data and (to_the_full or not config.has("sample_packing"))
 
 
 rule = Rule(

@@ -1,12 +1,16 @@
 """What an expert would ask next is said where it is true: the named edit and the named model, tried."""
 
+import re
+
 import pytest
 
 from advisor.documents import Set
-from advisor.engine.other_runs import smaller_model, without_few_bits
+from advisor.engine.options import Options, room_rules
+from advisor.engine.other_runs import smaller_model, with_masters, without_few_bits
 from advisor.engine.states import State
 from advisor.run.build import with_config
 
+RULES = room_rules(Options())
 FULL = """
 base_model: Qwen/Qwen3-8B-Base
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
@@ -52,6 +56,23 @@ def test_few_bits_that_are_needed_or_no_choice_are_not_spoken_of(make_run, text:
 def test_eight_bits_are_named_by_their_own_key(make_run):
     text = QLORA.replace("adapter: qlora", "adapter: lora").replace("load_in_4bit", "load_in_8bit")
     assert without_few_bits(make_run(text, "1x h100-80gb")).endswith("(`load_in_8bit: false`).")
+
+
+def test_masters_are_named_with_what_they_take_where_gpus_share_them(make_run):
+    text = FULL.replace("8B-Base", "1.7B-Base")
+    run = make_run(text, "8x h100-80gb")
+    sharded = make_run(text, "8x h100-80gb", deepspeed='{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}')
+    needed = float(re.search(r"masters, ([\d.]+) of 78.0 GiB, \+\d+% time\.$", with_masters(run, RULES))[1])
+    assert needed == pytest.approx(State(sharded).estimate.needed.high / 2**30, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [(FULL, "1x h100-80gb"), (f"{FULL}adapter: lora\nlora_r: 16\nlora_target_linear: true\n", "8x h100-80gb")],
+    ids=["one-gpu", "adapter"],
+)
+def test_masters_that_cost_more_or_are_there_are_not_spoken_of(make_run, text: str, gpus: str):
+    assert with_masters(make_run(text, gpus), RULES) == ""
 
 
 def test_the_largest_smaller_model_of_the_make_that_fits_is_named(make_run):

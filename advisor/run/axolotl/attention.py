@@ -5,6 +5,8 @@ from advisor.run import Run
 from advisor.run.axolotl.read import LEGACY_ATTENTION
 from advisor.util import regex
 
+PACKS = frozenset({"flash", "flex", "xformers", "sage"})
+"""Kernels that keep packed samples apart without a mask."""
 NAMES = {"flash": "flash_attention_2", "flex": "flex_attention"}
 """What axolotl calls the kernels of its old flags, where it is not the flag's own word."""
 FLASH = regex(r"flash_attention_[234]")
@@ -78,3 +80,8 @@ def widest_head(run: Run) -> int:
     blocks = run.model.blocks if run.model is not None else ()
     found = (block.attention for block in blocks)
     return max((one.head_dim for one in found if one is not None and one.kind == "softmax"), default=0)
+
+
+def may_pack(run: Run) -> bool:
+    """Whether rows have labels of their own, and the kernel keeps packed samples apart."""
+    return run.rl is None and run.classifier is None and run.attention in PACKS
