@@ -59,9 +59,9 @@ def _said(run: Run, key: str) -> str:
 
 
 def with_masters(run: Run, rules: Mapping[str, Rule]) -> str:
-    """``... ZeRO-1 keeps fp32 masters, 27.4 of 38.3 GiB, +0% time.``, of whole weights on several GPUs that are trained in bf16 alone; or nothing.
+    """``... ZeRO-1 keeps fp32 masters, 27.4 of 38.3 GiB, +0% time.``: of whole weights in bf16 alone; or nothing.
 
-    Only where that takes about as long; whether the rate asks for it, the finding says that this is told next to.
+    Of several GPUs, and where it takes about as long; whether the rate asks for it, a finding says.
     """
     rule = rules.get("zero-1")
     if rule is None or run.has_masters or run.adapter is not None or not rule.when(run):

@@ -11,6 +11,7 @@ from advisor.engine.states import State
 from advisor.run.build import with_config
 
 RULES = room_rules(Options())
+ZERO_1 = '{"zero_optimization": {"stage": 1, "reduce_bucket_size": 50000000}, "bf16": {"enabled": true}}'
 FULL = """
 base_model: Qwen/Qwen3-8B-Base
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
@@ -61,7 +62,7 @@ def test_eight_bits_are_named_by_their_own_key(make_run):
 def test_masters_are_named_with_what_they_take_where_gpus_share_them(make_run):
     text = FULL.replace("8B-Base", "1.7B-Base")
     run = make_run(text, "8x h100-80gb")
-    sharded = make_run(text, "8x h100-80gb", deepspeed='{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}')
+    sharded = make_run(text, "8x h100-80gb", deepspeed=ZERO_1)
     needed = float(re.search(r"masters, ([\d.]+) of 78.0 GiB, \+\d+% time\.$", with_masters(run, RULES))[1])
     assert needed == pytest.approx(State(sharded).estimate.needed.high / 2**30, rel=0.05)
 
