@@ -7,7 +7,7 @@ from advisor.engine.answer import Option
 from advisor.engine.answer_steps import title_of
 from advisor.engine.clauses import STOPS, cause_of, remedy_of
 from advisor.engine.finding import LEVELS, Finding, Report
-from advisor.engine.headline import FOR_MASTERS, RATE
+from advisor.engine.headline import FOR_MASTERS, PADS, RATE
 from advisor.record import record, replace
 from advisor.report.style import Style
 from advisor.report.wording import VERDICT_RULES, counted, edit_counts, edit_words, severity
@@ -144,11 +144,14 @@ def _chosen(report: Report) -> Option | None:
 
 
 def _unsaid(report: Report) -> list[Finding]:
-    """What the headline does not say."""
-    reason = report.answer.reason if report.answer is not None else None
-    said = IN_HEADLINE.get(reason.where, ()) if reason is not None else ()
-    assumed = report.answer.assumed if report.answer is not None else ""
-    return [finding for finding in spoken(report) if finding.rule not in said and finding.message != assumed]
+    """What neither the headline says nor a sentence after it."""
+    answer = report.answer
+    if answer is None:
+        return spoken(report)
+    said = IN_HEADLINE.get(answer.reason.where, ()) if answer.reason is not None else ()
+    hinted = [rule for rule, hint in ((PADS, answer.padding), (FOR_MASTERS, answer.masters)) if hint]
+    silent = {*said, *hinted}
+    return [finding for finding in spoken(report) if finding.rule not in silent and finding.message != answer.assumed]
 
 
 def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bool = False) -> list[str]:

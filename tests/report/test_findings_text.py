@@ -129,6 +129,16 @@ def test_what_the_headline_says_is_not_said_again():
     assert len(lines(unknown)) == 1
 
 
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [("pads-every-row", replace(ANSWER, padding="Said.")), ("pure-bf16-low-rate", replace(ANSWER, masters="Said."))],
+)
+def test_what_a_sentence_after_the_headline_says_is_no_note_as_well(rule: str, answer: Answer):
+    note = found("note", "message", 3, rule)
+    assert lines(note) != []
+    assert finding_lines(replace(FITS, findings=(note,), answer=answer), Style()) == []
+
+
 def test_next_to_the_steps_of_the_option_what_they_fix_is_named_by_its_rule():
     left = found("warning", "`a` is lost; write `b`", 3, "lost")
     fixed = [found("warning", f"`{key}` is old; write `{key * 2}`", line, "old") for line, key in enumerate("cd", 7)]
