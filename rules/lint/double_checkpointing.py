@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_mapping, only
+from advisor.run.axolotl.sharding import spelled
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -23,8 +24,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def fsdp_key(run: Run) -> str:
     """FSDP's key, as it is spelled here."""
-    short = "fsdp_config.activation_checkpointing"
-    return short if run.config.has(short) else "fsdp_config.fsdp_activation_checkpointing"
+    return spelled(run, "activation_checkpointing") or "fsdp_config.fsdp_activation_checkpointing"
 
 
 def edits(run: Run, key: str) -> tuple[Change, ...]:

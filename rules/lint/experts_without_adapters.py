@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only
 from advisor.memory.lora_targets import stacked
-from advisor.models import WeightShape
 
 KEY = "lora_target_linear"
 
@@ -15,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
     experts = [one for one in tensors if one.kind == "experts"]
     if run.lora is None or not run.config.get(KEY) or run.lora.target_parameters or not stacked(run) or not experts:
         return
-    share = sum(map(elements, experts)) / sum(map(elements, tensors))
+    share = sum(one.elements for one in experts) / sum(one.elements for one in tensors)
     names = ", ".join(dict.fromkeys(".".join(one.name.rsplit(".", 3)[1:]).removesuffix("_bias") for one in experts))
     yield Hit(
         KEY,
@@ -23,11 +22,6 @@ def finds(run: Run) -> Iterator[Hit]:
         f" `lora_target_parameters: [{names}]` with `lora_dropout: 0` adapts them too",
         on_key=True,
     )
-
-
-def elements(one: WeightShape) -> int:
-    """Of all layers that have it."""
-    return one.elements * one.count
 
 
 rule = Rule(

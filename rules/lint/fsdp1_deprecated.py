@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only
-
-KEYS = ("fsdp_version", "fsdp_config.fsdp_version", "fsdp_config.version")
+from advisor.run.axolotl.sharding import VERSION_KEYS
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Version 1, given or by default."""
     if run.fsdp is None or run.fsdp.version != 1 or not run.config.get("fsdp_config"):
         return
-    given = next((key for key in KEYS if run.config.at(key) is not None), None)
+    given = next((key for key in VERSION_KEYS if run.config.at(key) is not None), None)
     if given is None:
         what = "`fsdp_config` without `fsdp_version` is FSDP1"
     else:

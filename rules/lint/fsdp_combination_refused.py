@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.memory import estimate
 from advisor.record import replace
+from advisor.run.axolotl.sharding import VERSION_KEYS, spelled
 
 WITHOUT_FSDP = (Remove("fsdp_version"), Remove("fsdp_config"), Remove("fsdp"))
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
 NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})
 MESH = ("dp_shard_size", "dp_replicate_size", "tensor_parallel_size", "context_parallel_size")
 """Sizes that FSDP2 alone can be told."""
+RESHARD = "reshard_after_forward"
+"""What FSDP1 would take for the name of a strategy."""
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -48,20 +51,15 @@ def version_1(run: Run) -> tuple[Change, ...]:
     """What turns FSDP2 to FSDP1; nothing where more than its own keys would have to go."""
     if needs_version_2(run) or any(run.config.get(key) not in (None, 1) for key in MESH):
         return ()
-    said = "fsdp_version" if run.config.has("fsdp_version") else spelled(run, "version") or "fsdp_version"
-    return (Set(said, 1), *(Remove(key) for key in reshards(run)))
+    said = next((key for key in VERSION_KEYS if run.config.at(key) is not None), VERSION_KEYS[0])
+    reshard = spelled(run, RESHARD)
+    return (Set(said, 1), Remove(reshard)) if reshard else (Set(said, 1),)
 
 
 def version_1_words(run: Run) -> str:
     """The same in words."""
-    named = " and ".join(f"`{key.rpartition('.')[2]}`" for key in reshards(run))
-    return f"set `fsdp_version: 1`{f' without {named}' if named else ''}"
-
-
-def reshards(run: Run) -> list[str]:
-    """What FSDP1 would take for the name of a strategy."""
-    found = spelled(run, "reshard_after_forward")
-    return [found] if found else []
+    _, _, reshard = (spelled(run, RESHARD) or "").rpartition(".")
+    return f"set `fsdp_version: 1`{f' without `{reshard}`' if reshard else ''}"
 
 
 def needs_version_2(run: Run) -> bool:
@@ -93,11 +91,6 @@ def pinned(run: Run) -> Iterator[Hit]:
         yield Hit(key, f"`{name}: false` is refused by axolotl with FSDP1; set `fsdp_version: 2`, or remove it")
     elif not run.fsdp.offload_params:
         yield Hit(key, f"`{name}: false` without `offload_params: true` is refused by axolotl; remove it, or set both")
-
-
-def spelled(run: Run, key: str) -> str | None:
-    """A key of ``fsdp_config`` as it is written here."""
-    return next((name for name in (f"fsdp_config.{key}", f"fsdp_config.fsdp_{key}") if run.config.has(name)), None)
 
 
 PAIRS = """

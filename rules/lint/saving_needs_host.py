@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
 from advisor.memory import estimate
-from advisor.memory.disk import states_of
+from advisor.memory.disk import checkpoints
 from advisor.memory.weights import weights_of
+from advisor.run.axolotl.sharding import spelled
 from advisor.util import gib
 
-KEYS = ("state_dict_type", "fsdp_state_dict_type")
+KEY = "state_dict_type"
 FULL, SHARDED = "FULL_STATE_DICT", "SHARDED_STATE_DICT"
 
 
@@ -18,27 +19,25 @@ def finds(run: Run) -> Iterator[Hit]:
     if key is None or found is None or found.host_usable is None:
         return
     assert run.model is not None, "what is estimated has a model"
-    weights = weights_of(run, run.model)
-    states = (
-        0 if run.config.get("save_only_model") or run.config.get("save_strategy") == "no" else states_of(run, weights)
-    )
+    weights, saved = weights_of(run, run.model).bytes, checkpoints(run)
+    states = 0 if saved is None else saved.states
     there = found.host_needed.low
-    if there <= found.host_usable < there + max(weights.bytes, states):
+    if there <= found.host_usable < there + max(weights, states):
         then = f", then {gib(states)} of optimizer states," if states else ""
         room = f"next to {gib(there)} of {gib(found.host_usable)}"
         message = (
-            f"each save gathers {gib(weights.bytes)} of weights{then} in one process's host memory, {room}; set"
-            f" `{key}: {SHARDED}`"
+            f"each save gathers {gib(weights)} of weights{then} in one process's host memory, {room}; set"
+            f" `{key.rpartition('.')[2]}: {SHARDED}`"
         )
-        yield Hit(f"fsdp_config.{key}", message, (Set(("fsdp_config", key), SHARDED),))
+        yield Hit(key, message, (Set(key, SHARDED),))
 
 
 def gathers(run: Run) -> str | None:
     """The key that says how FSDP saves, where it gathers all of the weights; version 1 does unless told."""
     if run.fsdp is None or run.adapter is not None or run.world_size == 1:
         return None
-    key = next((name for name in KEYS if run.config.has(f"fsdp_config.{name}")), KEYS[0])
-    kind = run.config.at(f"fsdp_config.{key}") or (FULL if run.fsdp.version == 1 else SHARDED)
+    key = spelled(run, KEY) or f"fsdp_config.{KEY}"
+    kind = run.config.at(key) or (FULL if run.fsdp.version == 1 else SHARDED)
     return key if kind == FULL else None
 
 

@@ -199,6 +199,7 @@ def test_rows_that_are_padded_to_the_full_length_are_named_with_the_remedy(tmp_p
     call = ["check", "--isolated", "--gpus", "1x h200", "run.yaml"]
     said = " ".join(CliRunner().invoke(main, call).output.split())
     words = "a row of any length takes the time of 4,096 tokens; unless most rows are that long, "
+    words += "`sample_packing: true` fills them, `false` here shortens them."
     assert (words in said) == is_said
     found = json.loads(CliRunner().invoke(main, [*call, "--output-format", "json"]).output)
     assert bool(found["runs"][0]["answer"]["padding"]) == is_said

@@ -11,10 +11,13 @@ from advisor.run.axolotl.reader import FALSE, Reader
 from advisor.util import is_list
 
 if TYPE_CHECKING:
+    from advisor.run import Run
     from advisor.run.axolotl.facts import AxolotlFacts, SizeFacts
 
 # axolotl/utils/schemas/enums.py:147@0.19.0: with these the embeddings stay in fp32.
 KERNELS_WITHOUT_CAST = frozenset({"eager", "sdpa"})
+VERSION_KEYS = ("fsdp_version", "fsdp_config.fsdp_version", "fsdp_config.version")
+"""Where FSDP's version may stand, the first that counts first."""
 
 
 def sizes(reader: Reader) -> SizeFacts:
@@ -65,6 +68,11 @@ def fsdp(reader: Reader) -> Fsdp | None:
 def without_prefixes(given: Mapping[str, object]) -> dict[str, object]:
     """The settings of ``fsdp_config`` by their new names."""
     return {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
+
+
+def spelled(run: Run, key: str) -> str | None:
+    """The path of a key of ``fsdp_config`` as it is written here, by its new name or its old one."""
+    return next((path for path in (f"fsdp_config.{key}", f"fsdp_config.fsdp_{key}") if run.config.has(path)), None)
 
 
 def strategies_of(value: object) -> frozenset[str]:
