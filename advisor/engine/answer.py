@@ -186,19 +186,24 @@ class Answer:
     """What makes room where the run, or the option to take, fits with little; where that is asked for."""
     network: str = ""
     """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
+    rate: str = ""
+    """That the learning rate is far from what is usual, which no speed makes good; where that is asked for."""
     padding: str = ""
     """That short rows take the time of full ones, where they are padded to that; where that is asked for."""
     few_bits: str = ""
     """That adapters fit on the base as released, and take less time there; where that is asked for."""
     masters: str = ""
     """What fp32 masters would take, where the rate wants them and they are not there; where that is asked for."""
+    vllm: str = ""
+    """What vLLM takes where the model itself makes GRPO's answers, and waits for them; where that is asked for."""
     smaller_model: str = ""
     """The smaller model that fits as written, where no edit makes this one; where that is asked for."""
 
     @property
     def hints(self) -> "tuple[str, ...]":
         """What is said after the two sentences and ``room``, as far as there is something to say."""
-        told = (self.padding, self.more_room, self.masters, self.few_bits, self.smaller_model, self.network)
+        runs = (self.vllm, self.masters, self.few_bits, self.smaller_model)
+        told = (self.padding, self.more_room, *runs, self.network)
         return tuple(filter(None, told))
 
     @property

@@ -25,8 +25,7 @@ def stops_in(findings: Sequence[Finding]) -> list[Finding]:
 
 def stop_of(finding: Finding) -> Stop:
     """An error that stops the run, as an option keeps it."""
-    place = f"line {finding.place.line}" if finding.place.line else finding.place.file
-    return Stop(finding.rule, finding.message, place, remedy_of(finding))
+    return Stop(finding.rule, finding.message, finding.place.words, remedy_of(finding))
 
 
 def step_of(finding: Finding) -> AnswerStep:

@@ -6,11 +6,11 @@ from advisor.engine.answer import Answer, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import FOR_MASTERS, PADS, Facts, action, headline, no_gpus_hint
+from advisor.engine.headline import FOR_MASTERS, PADS, RATE, Facts, action, headline, no_gpus_hint, with_line
 from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.not_taken import not_taken
 from advisor.engine.options import Options, room_rules
-from advisor.engine.pace import Pace
+from advisor.engine.pace import Pace, unstated_network
 from advisor.engine.ways_out import Asked, options_of
 from advisor.engine.what_changes import is_out_of_emulation
 from advisor.opening import LoadedRun
@@ -25,7 +25,7 @@ def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
         return report
     answer = answer_of(opened, options, report)
     if options.outlook:
-        answer = _with_padding(report, _with_outlook(opened.run, options, answer, is_low=_is_low(report)))
+        answer = _with_found(report, _with_outlook(opened.run, options, answer, is_low=_is_low(report)))
     return replace(report, answer=answer)
 
 
@@ -68,6 +68,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
 
     ``is_low``: its learning rate wants fp32 masters.
     """
+    answer = replace(answer, network=unstated_network(run))
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
         return _with_smaller_model(run, answer)
     from advisor.engine.network import Links, network_words
@@ -80,13 +81,15 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
     more = more_room(run, room_rules(options)) if way is None else ""
-    answer = replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
+    answer = replace(
+        answer, room=room, more_room=more or answer.more_room, network=answer.network or network_words(links)
+    )
     if answer.verdict != "fits":
         return answer
-    from advisor.engine.other_runs import with_masters, without_few_bits
+    from advisor.engine.other_runs import with_masters, with_vllm, without_few_bits
 
     masters = with_masters(run, room_rules(options)) if is_low else ""
-    return replace(answer, few_bits=without_few_bits(run), masters=masters)
+    return replace(answer, few_bits=without_few_bits(run), masters=masters, vllm=with_vllm(run))
 
 
 def _with_smaller_model(run: Run, answer: Answer) -> Answer:
@@ -100,10 +103,12 @@ def _with_smaller_model(run: Run, answer: Answer) -> Answer:
     return replace(answer, smaller_model=smaller_model(run))
 
 
-def _with_padding(report: Report, answer: Answer) -> Answer:
-    """The same with what rows take that are padded, where that is found and not ignored."""
+def _with_found(report: Report, answer: Answer) -> Answer:
+    """The same with a rate that is far off, and with what padded rows take, where that is found and not ignored."""
     rows = next((each for each in report.findings if each.rule == PADS), None)
-    return answer if rows is None else replace(answer, padding=f"{rows.message}.")
+    rate = next((each for each in report.findings if each.rule == RATE and each.level == "warning"), None)
+    padding = f"{rows.message}." if rows is not None else ""
+    return replace(answer, padding=padding, rate=f"{with_line(rate)}." if rate is not None else "")
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:

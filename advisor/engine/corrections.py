@@ -39,11 +39,13 @@ def _remedy(left: Sequence[Stop]) -> str:
     """What to do about the first error, and where the others are."""
     first, *others = left
     remedy = _in_short(first.remedy)
-    places = list(dict.fromkeys(each.place.removeprefix("line ") for each in others))
+    places = list(dict.fromkeys(each.place for each in others))
+    of_yaml = all(place.removeprefix("line ").isdecimal() for place in places)
+    places = [place.removeprefix("line ") for place in places] if of_yaml else places
     if len(others) == 1:
         remedy = f"{remedy}; then {others[0].place}: {others[0].remedy}"
     elif places:
-        noun = "" if not places[0].isdecimal() else "lines " if len(places) > 1 else "line "
+        noun = "" if not of_yaml else "lines " if len(places) > 1 else "line "
         remedy = f"{remedy}; then {noun}{' and '.join(filter(None, (', '.join(places[:-1]), places[-1])))}"
     return f"{remedy}{'' if remedy.endswith('?') else '.'}"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from os import path
 from typing import TYPE_CHECKING, Literal
 
 from advisor.engine.answer import Rung
@@ -34,6 +35,13 @@ class Place:
     column: int = 0
     end_line: int = 0
     end_column: int = 0
+
+    @property
+    def words(self) -> str:
+        """``line 9`` of the YAML, ``line 12 of zero2.json``, or the file where it is all of it."""
+        if not self.line:
+            return self.file
+        return f"line {self.line} of {path.basename(self.file)}" if self.file.endswith(".json") else f"line {self.line}"
 
 
 @record

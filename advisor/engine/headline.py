@@ -169,9 +169,14 @@ def _stopped_by(stops: Sequence[Finding]) -> str:
     return f"{cause}{_line_of(stops[0])}{more}"
 
 
+def with_line(finding: Finding) -> str:
+    """Its message, the line after the key that it begins with."""
+    return finding.message.replace("` ", f"`{_line_of(finding)} ", 1)
+
+
 def _line_of(finding: Finding) -> str:
     """`` (line 9)``."""
-    return f" (line {finding.place.line})" if finding.place.line else ""
+    return f" ({finding.place.words})" if finding.place.line else ""
 
 
 def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:

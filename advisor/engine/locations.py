@@ -5,7 +5,7 @@ from advisor.engine.finding import Place
 from advisor.engine.rule import Hit, Level
 from advisor.run import Run
 from advisor.run.build import prefixed
-from advisor.run.deepspeed import has_shipped_name
+from advisor.run.deepspeed import has_shipped_name, is_shipped
 
 
 def document_named(run: Run, name: str) -> Document | None:
@@ -49,7 +49,7 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
     section = run.deepspeed
     if run.has_foreign_json:
         return Hit(at, message, document="deepspeed", on_key=True, level=level)
-    if section is None or (not section.prefix and not run.is_json_alone and has_shipped_name(section.file)):
+    if section is None or (not section.prefix and not run.is_json_alone and is_shipped(section.file, section)):
         return Hit("deepspeed", message, level=level)
     if section.prefix:
         within = ".".join((*map(str, section.prefix), *([at] if at else [])))

@@ -8,6 +8,7 @@ from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
 from advisor.engine.states import State
 from advisor.engine.steps import alternatives, host_suffices, run_after
+from advisor.memory.vllm_share import vllm_share_needed
 from advisor.models import Unknown, resolve
 from advisor.models.catalogue import entries, lookup, names
 from advisor.record import replace
@@ -18,6 +19,11 @@ from advisor.util import regex
 BITS: Mapping[str, tuple[str, str]] = {"nf4": ("4 bits", "load_in_4bit"), "int8": ("8 bits", "load_in_8bit")}
 GAIN = 0.95
 """Of a step's time: where the base's own precision takes more, few bits cost nothing worth a word."""
+ROOMY = 0.6
+"""Of a card: where the base's own precision takes less, few bits only cost quality, unless they are faster."""
+WORTH = 0.9
+"""Of a step's time: what leaves more of it needs no other package."""
+INSTALLED = "installed by `axolotl[vllm]`"
 SLOWER = 0.1
 """Of a step's time: what fp32 masters may take more."""
 MOST = 6
@@ -28,7 +34,10 @@ GENERATION = regex(r"(llama-3)\.\d")
 
 
 def without_few_bits(run: Run) -> str:
-    """``4 bits are not needed here: ...``, of adapters on a quantized base that fit without, and faster; or nothing."""
+    """``4 bits are not needed here: ...``, of adapters on a quantized base that fit without; or nothing.
+
+    Where that is faster, or where there is much room and it is no slower.
+    """
     few, key = BITS.get(run.quantization or "", ("", ""))
     if not few or not run.config.get(key):
         return ""
@@ -37,10 +46,28 @@ def without_few_bits(run: Run) -> str:
         return ""
     is_good = after.verdict == "fits" and not after.estimate.has_little_room and host_suffices(before, after)
     time = after.shown_seconds / before.shown_seconds
-    if not is_good or time > GAIN or new_errors(run, after.run):
+    needed = after.estimate.needed.high / after.estimate.usable
+    if not is_good or time > (1 if needed <= ROOMY else GAIN) or new_errors(run, after.run):
         return ""
     takes = f"LoRA on the base as released takes {after.estimate.filled}, {time - 1:+.0%} time"
     return f"{few} are not needed here: {takes} ({_said(run, key)})."
+
+
+def with_vllm(run: Run) -> str:
+    """What vLLM takes on the GPU that trains, where the model itself makes GRPO's answers and waits for them."""
+    if run.rollouts is None or run.rollouts.engine != "model" or run.model is None or run.hardware is None:
+        return ""
+    share = vllm_share_needed(run)
+    keys = {"trl.use_vllm": True, "trl.vllm_mode": "colocate", "vllm.gpu_memory_utilization": share}
+    before, after = State(run), State(with_config(run, [Set(key, value) for key, value in keys.items()]))
+    if before.shown_seconds is None or after.shown_seconds is None or after.verdict != "fits":
+        return ""
+    time = after.shown_seconds / before.shown_seconds
+    if time > WORTH or new_errors(run, after.run):
+        return ""
+    said = ", ".join(f"`{key}: {str(value).lower()}`" for key, value in keys.items())
+    takes = f"vLLM on the same card would take {1 - time:.0%} off the time, {after.estimate.filled}"
+    return f"The model itself makes the answers: {takes} ({said}; {INSTALLED})."
 
 
 def _whole(run: Run, key: str) -> Iterator[Change]:

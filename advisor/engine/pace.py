@@ -2,9 +2,11 @@
 
 from advisor.engine.answer import Option
 from advisor.record import record
+from advisor.run import Run
 
 SAME_TIME = 0.01
 """A part of a step that nobody would notice."""
+UNSTATED = "Times need the network between the nodes: say it in `--gpus`, for example `net=400Gb/s`."
 
 
 @record
@@ -16,6 +18,13 @@ class Pace:
 
 
 NO_PACE = Pace()
+
+
+def unstated_network(run: Run) -> str:
+    """That nobody knows how fast several nodes are linked, which times need; or nothing."""
+    hardware = run.hardware
+    is_unstated = hardware is not None and hardware.nodes > 1 and hardware.network_bytes_per_s is None
+    return UNSTATED if is_unstated and run.model is not None else ""
 
 
 def more_time(option: Option, before: Pace) -> str:

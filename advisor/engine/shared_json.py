@@ -26,7 +26,7 @@ def _is_left_to(result: Fixed, results: Sequence[Fixed]) -> bool:
         return False
     name = os.path.basename(section.file)
     left = sum(_name_in(other.before) == name != _name_in(other.run) for other in results)
-    return left > 0 and _name_in(result.run) == name and is_own(result.run.config, section.file, left)
+    return left > 0 and _name_in(result.run) == name and is_own(result.run.config, section, left)
 
 
 def _name_in(run: Run) -> str:

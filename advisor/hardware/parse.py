@@ -36,6 +36,8 @@ LONGEST = 20
 """Digits of a size; a longer one is none."""
 EXAMPLES = {"host": "512GiB", "free": "20GiB", "link": "pcie", "net": "100Gb/s"}
 """The options, each with a value."""
+WHOLE = {"network": "net"}
+"""What an option is called in full."""
 MOST_ABOVE = 1.05
 """Of a catalogue's total, which is the lowest that was read of the card, what may be free of one."""
 
@@ -135,11 +137,11 @@ def options_of(text: str) -> tuple[dict[str, str], int]:
     found: dict[str, str] = {}
     matches = list(OPTION.finditer(text.lower()))
     for match in matches:
-        name = match["name"]
+        name = WHOLE.get(match["name"], match["name"])
         if name not in EXAMPLES or name in found:
             problem = "is stated twice" if name in found else "is not known"
             remedy = ", ".join(f"`{option}={value}`" for option, value in EXAMPLES.items())
-            raise InputError(f"`{name}=` in `{text}` {problem}", remedy=f"write {remedy}")
+            raise InputError(f"`{match['name']}=` in `{text}` {problem}", remedy=f"write {remedy}")
         found[name] = text[match.start("value") : match.end("value")].strip()
     return found, matches[0].start() if matches else len(text)
 

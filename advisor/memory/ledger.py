@@ -55,11 +55,15 @@ class Range:
 
 @record
 class Rows:
-    """The tokens of a row that are counted, and what says so. ``full``: every row has them, packed or padded."""
+    """The tokens of a row that are counted, and what says so. ``full``: every row has them, packed or padded.
+
+    ``uncut``: a longer one goes through whole.
+    """
 
     length: int
     origin: str
     full: bool
+    uncut: bool = False
 
     @property
     def prepared(self) -> bool:
@@ -185,7 +189,7 @@ class Estimate:
         """``condition``, and the length that rows are counted at where they may be shorter."""
         if self.rows.full or self.verdict == "unknown":
             return self.condition
-        which = ", the longest prepared" if self.rows.prepared else ""
+        which = ", the longest prepared" if self.rows.prepared else " (longer ones are not cut)" * self.rows.uncut
         return f"{self.condition}, for rows of up to {self.rows.length} tokens{which}"
 
     @property

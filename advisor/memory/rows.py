@@ -9,11 +9,11 @@ def rows_of(run: Run) -> Rows:
     """The length that rows are counted at: what they are packed or padded to, else the longest that can occur.
 
     That is the longest of the dataset that axolotl has prepared, else ``sequence_len``, which longer rows are cut at or
-    left out for.
+    left out for; those with images are neither (axolotl/utils/collators/mm_chat.py:36-59@0.19.0).
     """
     full, prepared = run.sample_packing or run.pads_to_sequence_len, run.prepared
     if full or prepared is None or run.sequence_len > prepared.sequence_len or prepared.padded >= run.sequence_len:
-        return Rows(run.sequence_len, "sequence_len", full=full)
+        return Rows(run.sequence_len, "sequence_len", full=full, uncut=run.uses_images and run.rl is None and not full)
     return Rows(prepared.padded, f"the longest row of {prepared.folder}", full=False)
 
 

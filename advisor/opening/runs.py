@@ -113,14 +113,15 @@ def _model_for(config: Document, context: Context) -> tuple[Architecture | Unkno
 def open_json(document: Document, context: Context) -> LoadedRun:
     """The JSON as a run without a YAML. A value of a wrong type is an ``InputError`` at its place."""
     nothing = parse(b"", document.file, "yaml")
+    section = Section(document, outside=not lies_in(repository_of(document.file), document.file))
     run = build_run(
         nothing,
-        Section(document, outside=not lies_in(repository_of(document.file), document.file)),
+        section,
         model=None,
         hardware=None,
         stack=context.stack,
         working_directory=context.working_directory,
-        deepspeed_editable=is_own(document, document.file),
+        deepspeed_editable=is_own(document, section),
     )
     return LoadedRun(run)
 

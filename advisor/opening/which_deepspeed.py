@@ -21,7 +21,8 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
         return None, False
     path = deepspeed_path(config, named, context.working_directory, context.buffers)
     if path is not None:
-        return _deepspeed_in(path, config, named, context), is_own(config, path)
+        section = _deepspeed_in(path, config, named, context)
+        return section, is_own(config, section)
     values = shipped(named)
     return (Section(new_document(named, "json", values)), False) if values else (None, False)
 

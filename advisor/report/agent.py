@@ -85,7 +85,7 @@ def answered(answer: Answer) -> Said:
         "needs_gib": gib(answer.needs) if answer.needs is not None else None,
         "options": options or None,
         "larger_micro_batch": room.micro_batch_size if room is not None else None,
-        "hints": [words for words in (*answer.hints, answer.assumed) if words] or None,
+        "hints": [words for words in (answer.rate, *answer.hints, answer.assumed) if words] or None,
     }
     return known(said)
 

@@ -28,7 +28,7 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
     cheapest = f" {report.cheapest}" if answer.needs is not None and report.cheapest else ""
     lines = style.prose(f"{answer.headline}{cheapest}", lead, indent=2)
     lines[0] = lines[0].replace(lead + word, lead + style.paint(word, role), 1)
-    said = (answer.action, answer.assumed)
+    said = (answer.rate, answer.action, answer.assumed)
     return lines + [line for text in said if text for line in style.prose(text, indent=2)]
 
 

@@ -116,10 +116,18 @@ def _fixes_lines(fixed: Sequence[Finding], report: Report, style: Style) -> list
     by_rule: dict[str, list[Finding]] = {}
     for finding in fixed:
         by_rule.setdefault(finding.rule, []).append(finding)
-    places = {rule: _lines(found) for rule, found in by_rule.items()}
-    said = [f"{_at(lines)} [{rule}]" if lines else f"[{rule}]" for rule, lines in places.items()]
+    said = [f"{_places(found)}[{rule}]" for rule, found in by_rule.items()]
     chosen = _chosen(report)
     return style.prose(", ".join(said), f"{chosen.letter} fixes ", indent=2) if chosen is not None and said else []
+
+
+def _places(findings: Sequence[Finding]) -> str:
+    """``line 9 ``; ``lines 12, 13 of zero2.json ``, where all are there."""
+    places = [finding.place for finding in findings if finding.place.line]
+    if not places:
+        return ""
+    of = places[0].words.removeprefix(f"line {places[0].line}")
+    return f"{_at(_lines(findings))}{of if all(place.words.endswith(of) for place in places) else ''} "
 
 
 def _is_answered(said: Said, report: Report) -> bool:
@@ -131,8 +139,13 @@ def _is_answered(said: Said, report: Report) -> bool:
 
 
 def _is_fixed(finding: Finding, report: Report) -> bool:
-    """Whether the option to take has the finding's edit among its steps, or a step of the fit that does the same."""
+    """Whether the option to take has the finding's edit among its steps, or a step of the fit that does the same.
+
+    Of a run that starts with it, every error: the edit of one may be written after that of another.
+    """
     chosen = _chosen(report)
+    if finding.level == "error" and chosen is not None and chosen.steps and chosen.starts:
+        return True
     steps = chosen.steps if chosen is not None else ()
     by_step = any(step.rule == BY_STEP.get(finding.rule) for step in steps)
     return by_step or (finding.rule, title_of(finding)) in {(step.rule, step.title) for step in steps}
@@ -149,7 +162,8 @@ def _unsaid(report: Report) -> list[Finding]:
     if answer is None:
         return spoken(report)
     said = IN_HEADLINE.get(answer.reason.where, ()) if answer.reason is not None else ()
-    hinted = [rule for rule, hint in ((PADS, answer.padding), (FOR_MASTERS, answer.masters)) if hint]
+    hints = ((RATE, answer.rate), (PADS, answer.padding), (FOR_MASTERS, answer.masters))
+    hinted = [rule for rule, hint in hints if hint]
     silent = {*said, *hinted}
     return [finding for finding in spoken(report) if finding.rule not in silent and finding.message != answer.assumed]
 

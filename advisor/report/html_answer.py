@@ -17,7 +17,7 @@ def banner(report: Report, answer: Answer) -> str:
     role = report.verdict if answer.starts else "does-not-fit"
     chosen = answer.recommended
     said = [tag("p", tag("b", plain(answer.headline)))]
-    said += [tag("p", prose(words)) for words in (answer.action, answer.assumed) if words]
+    said += [tag("p", prose(words)) for words in (answer.rate, answer.action, answer.assumed) if words]
     said += [tag("p", tag("code", plain(chosen.command)))] if chosen is not None and chosen.command else []
     return tag("div", "".join(said), f"verdict {role}")
 

@@ -83,11 +83,15 @@ class Basis(Model):
 
 
 class Rows(Model):
-    """The tokens of a row that are counted, and what says so; ``full``: every row has them, packed or padded."""
+    """The tokens of a row that are counted, and what says so; ``full``: every row has them, packed or padded.
+
+    ``uncut``: a longer one goes through whole.
+    """
 
     length: int
     origin: str
     full: bool
+    uncut: bool
 
 
 class Images(Model):
@@ -345,12 +349,16 @@ class Answer(Model):
     """What makes room for the same training, where a run fits with little; empty elsewhere."""
     network: str = ""
     """Where the links take most of a step: how much, and what helps; empty elsewhere."""
+    rate: str = ""
+    """Where the learning rate is far from what is usual, a warning: how far, and what is usual; empty elsewhere."""
     padding: str = ""
     """Where short rows are padded to full ones: what that takes, and what to set; empty elsewhere."""
     few_bits: str = ""
     """Where adapters fit on the base as released, and are faster: what that takes, and what to set; empty elsewhere."""
     masters: str = ""
     """Where the rate wants fp32 masters that the weights lack: what ZeRO-1 takes, which keeps them; empty elsewhere."""
+    vllm: str = ""
+    """Where the model itself makes GRPO's answers: what vLLM on the same card takes, and what to set; else empty."""
     smaller_model: str = ""
     """Where no edit keeps the training: the smaller model that fits as written; empty elsewhere."""
     options: list[Option]

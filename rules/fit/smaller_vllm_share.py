@@ -1,26 +1,7 @@
 """Give vLLM no more of the card than its answers take."""
 
-from math import ceil
-
 from advisor import Example, Rule, Run, RunEdits, but
-from advisor.memory.generation import cache_bytes
-from advisor.memory.weights import weights_of
-
-USUAL = 0.3
-"""TRL's own default."""
-WORKS_WITH = 0.05
-"""Of the card, for what vLLM holds next to weights and cache."""
-PARTS = 20
-"""A share is written in twentieths."""
-
-
-def enough(run: Run) -> float:
-    """The share with which all answers of a GPU are made at once, and one of the model's full length can be."""
-    assert run.model is not None and run.hardware is not None and run.rollouts is not None
-    tokens = max(run.rollouts.rows * run.sequence_len, run.model.max_position_embeddings or 0)
-    weights = run.compute_bytes * weights_of(run, run.model).elements
-    share = (weights + tokens * cache_bytes(run, run.model)) / run.hardware.gpu.total_bytes + WORKS_WITH
-    return max(USUAL, ceil(share * PARTS) / PARTS)
+from advisor.memory.vllm_share import vllm_share_needed
 
 
 def applies(run: Run) -> bool:
@@ -28,12 +9,12 @@ def applies(run: Run) -> bool:
     made = run.rollouts
     if run.model is None or run.hardware is None or made is None:
         return False
-    return made.share > enough(run)
+    return made.share > vllm_share_needed(run)
 
 
 def edits(run: Run) -> RunEdits:
     """What is enough."""
-    return {"vllm_share": enough(run)}
+    return {"vllm_share": vllm_share_needed(run)}
 
 
 def label(before: Run, after: Run) -> str:

@@ -13,7 +13,9 @@ BEYOND_WEAK = 10
 FAR = 20
 """From here on it is a warning."""
 FAR_OF_ALL_WEIGHTS = 4
-"""The same of all weights under preference training, where answers degrade sooner."""
+"""The same above the band of all weights, where answers degrade sooner: of preferences, and of large models."""
+LARGE = 4e9
+"""Parameters: smaller ones are trained from scratch, too, at far higher rates."""
 KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 
 
@@ -35,9 +37,15 @@ def finds(run: Run) -> Iterator[Hit]:
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
         message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
-        far = FAR_OF_ALL_WEIGHTS if run.rl and run.adapter is None and rate > band.high else FAR
+        far = FAR_OF_ALL_WEIGHTS if degrades_soon(run) and rate > band.high else FAR
         level = "warning" if beyond >= far and not band.weak else None
         yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
+
+
+def degrades_soon(run: Run) -> bool:
+    """Whether a rate of a few times too much undoes what the model knows."""
+    large = run.model is not None and run.model.parameters >= LARGE
+    return run.adapter is None and (run.rl is not None or large)
 
 
 def outside(rate: float, low: float, high: float) -> float:
@@ -56,7 +64,7 @@ rule = Rule(
         axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
         configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
-        times, from four times above them where preferences train all weights, and beyond all.
+        times, from four times above them where preferences or a large model train all weights, and beyond all.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=lambda: (

@@ -25,12 +25,9 @@ def finds(run: Run) -> Iterator[Hit]:
     given = [*listed(run.config.get("eot_tokens")), run.config.at("special_tokens.eos_token")]
     if needed and not any(token in given for token in needed):
         at = "chat_template" if run.config.get("chat_template") else "datasets"
-        message = (
-            f"`{needed[0]}` ends each answer, and the tokenizer ends texts with another token: it is silently never"
-        )
-        remedy = f"name {' and '.join(f'`{token}`' for token in needed)} in `eot_tokens`"
-        edit = Set("eot_tokens", list(needed))
-        yield Hit(at, f"{message} trained, so the model does not learn to stop; {remedy}", (edit,))
+        message = f"`{needed[0]}` ends each answer and is silently never trained, so the model does not learn to stop"
+        remedy = "name it" if len(needed) == 1 else f"name {' and '.join(f'`{token}`' for token in needed)}"
+        yield Hit(at, f"{message}; {remedy} in `eot_tokens`", (Set("eot_tokens", list(needed)),))
 
 
 def needed_by(run: Run, chat: Chat) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.documents import Set
 from advisor.engine.options import Options, room_rules
-from advisor.engine.other_runs import smaller_model, with_masters, without_few_bits
+from advisor.engine.other_runs import GAIN, smaller_model, with_masters, with_vllm, without_few_bits
 from advisor.engine.states import State
 from advisor.run.build import with_config
 
@@ -41,6 +41,15 @@ def test_adapters_that_need_no_few_bits_are_told_so_with_the_end_of_the_edits(ma
     )
 
 
+def test_adapters_with_much_room_are_told_so_where_few_bits_are_no_faster(make_run):
+    run = make_run(QLORA.replace("micro_batch_size: 1", "micro_batch_size: 8"), "1x mi300x")
+    after = State(with_config(run, [Set("adapter", "lora"), Set("load_in_4bit", False)]))
+    assert GAIN < after.seconds / State(run).seconds <= 1
+    assert without_few_bits(run).startswith("4 bits are not needed here")
+    full = make_run(QLORA.replace("micro_batch_size: 1", "micro_batch_size: 8"), "1x rtx-a6000")
+    assert without_few_bits(full) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "card"),
     [
@@ -52,6 +61,20 @@ def test_adapters_that_need_no_few_bits_are_told_so_with_the_end_of_the_edits(ma
 )
 def test_few_bits_that_are_needed_or_no_choice_are_not_spoken_of(make_run, text: str, card: str):
     assert without_few_bits(make_run(text, card)) == ""
+
+
+def test_answers_that_the_model_makes_itself_are_told_what_vllm_takes(make_run):
+    rows = f"{FULL.replace('sample_packing: true', '')}rl: grpo\nadapter: lora\nlora_r: 16\nlora_alpha: 32\n"
+    run = make_run(f"{rows}trl:\n  num_generations: 4\n  max_completion_length: 1024\n", "1x h100-80gb")
+    said = with_vllm(run)
+    share = float(re.search(r"gpu_memory_utilization: ([\d.]+)", said)[1])
+    keys = {"trl.use_vllm": True, "trl.vllm_mode": "colocate", "vllm.gpu_memory_utilization": share}
+    after = State(with_config(run, [Set(key, value) for key, value in keys.items()]))
+    assert after.verdict == "fits" and after.run.rollouts.engine == "vllm"
+    assert f"{1 - after.seconds / State(run).seconds:.0%} off the time, {after.estimate.filled}" in said
+    assert with_vllm(after.run) == ""
+    assert with_vllm(make_run(FULL, "1x h100-80gb")) == ""
+    assert with_vllm(make_run(f"{rows}trl:\n  num_generations: 4\n", "1x rtx-4090")) == ""
 
 
 def test_eight_bits_are_named_by_their_own_key(make_run):

@@ -185,6 +185,27 @@ def test_experts_are_divided_into_equal_numbers(make_run, name, size, divides):
     assert model is not None and divides_experts(model, size) == divides
 
 
+@pytest.mark.parametrize(("rate", "is_said"), [("2e-4", True), ("1e-4", False), ("2e-5", False)])
+def test_a_rate_that_is_far_off_is_told_before_what_is_faster(tmp_path, monkeypatch, rate, is_said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL.replace("2e-5", rate))
+    call = ["check", "--isolated", "--gpus", "8x h200", "run.yaml"]
+    said = " ".join(CliRunner().invoke(main, call).output.split())
+    line = f"`learning_rate: {rate}` (line 10) could be a slip: published runs of all weights take 1e-6 to 5e-5"
+    assert (line in said) == is_said
+    assert not is_said or said.index(line) < said.index("off the time")
+    found = json.loads(CliRunner().invoke(main, [*call, "--output-format", "json"]).output)
+    assert bool(found["runs"][0]["answer"]["rate"]) == is_said
+
+
+@pytest.mark.parametrize(("gpus", "is_said"), [("2n8x h200", True), (CLUSTER, False), ("8x h200", False)])
+def test_several_nodes_without_a_network_are_told_to_say_it(tmp_path, monkeypatch, gpus, is_said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL)
+    said = CliRunner().invoke(main, ["check", "--isolated", "--gpus", gpus, "run.yaml"]).output
+    assert ("net=400Gb/s" in said) == is_said
+
+
 @pytest.mark.parametrize(
     ("line", "is_said"),
     [

@@ -25,6 +25,7 @@ from advisor.hardware.parse import parse_size
         ("4x4090", "4x rtx-4090"),
         ("2n8x h100-80gb-sxm host=1TiB", "2n8x h100-80gb-sxm host=1TiB"),
         ("2n 8x h100", "2n8x h100-80gb-sxm"),
+        ("2n8x h100 network=25Gb/s", "2n8x h100-80gb-sxm net=25Gb/s"),
         ("2x8x h100", "2n8x h100-80gb-sxm"),
         ("2 x 8 x h100", "2n8x h100-80gb-sxm"),
         ("2x 4090", "2x rtx-4090"),

@@ -46,6 +46,14 @@ def test_the_verdict_says_which_rows_it_rests_on(command: str, gpu: str):
         assert "for rows of up to" not in said(command, config, gpu=gpu)[1]
 
 
+def test_rows_with_images_are_as_long_as_they_are():
+    images = UNPACKED | {"base_model": "google/gemma-3-4b-it", "processor_type": "AutoProcessor"}
+    words = ", for rows of up to 4096 tokens (longer ones are not cut): "
+    assert words in said("check", images)[1]
+    assert words in said("check", images | {"pad_to_sequence_len": True})[1]
+    assert "not cut" not in said("check", images | {"sample_packing": True})[1]
+
+
 @pytest.mark.parametrize("command", ["check", "estimate"])
 def test_a_second_estimate_changes_no_verdict(command: str):
     code, alone = said(command, UNPACKED)
@@ -63,7 +71,7 @@ def test_other_formats_have_the_second_estimate_too(form: str):
 def test_the_second_estimate_is_that_of_a_run_with_shorter_rows():
     shorter = said("estimate", UNPACKED | {"sequence_len": 1024}, "--output-format", "json")[1]
     both = json.loads(said("estimate", UNPACKED, *LENGTH, "--output-format", "json")[1])
-    assert both["memory"]["rows"] == {"length": 4096, "origin": "sequence_len", "full": False}
+    assert both["memory"]["rows"] == {"length": 4096, "origin": "sequence_len", "full": False, "uncut": False}
     assert both["verdict"] == "does-not-fit"
     second = both["row_length"]["memory"]
     assert second["verdict"] == "fits"

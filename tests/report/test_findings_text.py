@@ -131,7 +131,11 @@ def test_what_the_headline_says_is_not_said_again():
 
 @pytest.mark.parametrize(
     ("rule", "answer"),
-    [("pads-every-row", replace(ANSWER, padding="Said.")), ("pure-bf16-low-rate", replace(ANSWER, masters="Said."))],
+    [
+        ("pads-every-row", replace(ANSWER, padding="Said.")),
+        ("pure-bf16-low-rate", replace(ANSWER, masters="Said.")),
+        ("learning-rate-unusual", replace(ANSWER, rate="Said.")),
+    ],
 )
 def test_what_a_sentence_after_the_headline_says_is_no_note_as_well(rule: str, answer: Answer):
     note = found("note", "message", 3, rule)

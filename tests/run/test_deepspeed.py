@@ -121,10 +121,17 @@ def test_zero_3_gets_its_dtype_outright_and_no_other(precision, other):
 
 
 @pytest.mark.parametrize(
-    ("name", "is_editable"), [("ours.json", True), ("zero2.json", False), ("zero3_bf16.json", False)]
+    ("name", "numbers", "is_editable"),
+    [
+        ("ours.json", "", True),
+        ("zero2.json", "", False),
+        ("zero3_bf16.json", "", False),
+        ("zero2.json", ', "train_batch_size": "auto"', False),
+        ("zero2.json", ', "train_batch_size": 16', True),
+    ],
 )
-def test_a_json_with_the_name_of_one_that_axolotl_ships_is_nobodys_own(tmp_path, name, is_editable):
-    (tmp_path / name).write_text('{"zero_optimization": {"stage": 2}}')
+def test_a_json_as_axolotl_ships_it_is_nobodys_own(tmp_path, name, numbers, is_editable):
+    (tmp_path / name).write_text(f'{{"zero_optimization": {{"stage": 2}}{numbers}}}')
     (tmp_path / "run.yaml").write_text(LLAMA + f"deepspeed: {name}\n")
     opened = open_run(read(tmp_path / "run.yaml"), Context(working_directory=str(tmp_path)))
     assert opened.run.deepspeed_editable is is_editable

@@ -90,7 +90,10 @@ def batch(reader: Reader) -> BatchFacts:
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
     packing = reader.flag("sample_packing") and rl is None and classifier(reader) is None
-    padded = reader.flag("pad_to_sequence_len", default=packing or classifier(reader) == "sequence")
+    # Rows with images are padded to the longest alone: axolotl/core/builders/causal.py:535-536@0.19.0.
+    has_images = reader.has("processor_type") and rl is None and classifier(reader) is None and not packing
+    asks_to_pad = reader.flag("pad_to_sequence_len", default=packing or classifier(reader) == "sequence")
+    padded = asks_to_pad and not has_images
     return {
         "micro_batch_size": micro_batch_size,
         "gradient_accumulation_steps": accumulation,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from advisor.documents import Document
 from advisor.documents.repository import lies_in, repository_of
-from advisor.run.deepspeed import has_shipped_name
+from advisor.run.deepspeed import Section, is_shipped
 from advisor.util import Buffers, read_start
 
 NAMED = rb"(?m)^deepspeed:[ \t]*[\"']?([^\s\"'#]+)"
@@ -27,13 +27,13 @@ def deepspeed_candidates(config: Document, named: str, working_directory: str = 
     return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)
 
 
-def is_own(config: Document, path: str, left: int = 0) -> bool:
+def is_own(config: Document, section: Section, left: int = 0) -> bool:
     """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other.
 
     ``left``: how many of those that name it on disk no longer do.
     """
-    root = repository_of(config.file)
-    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] - left <= 1
+    root, path = repository_of(config.file), section.file
+    return lies_in(root, path) and not is_shipped(path, section) and namers(root)[os.path.basename(path)] - left <= 1
 
 
 @lru_cache(maxsize=8)

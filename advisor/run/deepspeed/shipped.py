@@ -3,6 +3,7 @@
 Facts of axolotl's ``deepspeed_configs`` folder (checked on 0.19.0): what each file sets, in a compact form of our own.
 """
 
+from collections.abc import Mapping
 from pathlib import PurePath
 
 AUTO = "auto"
@@ -80,3 +81,8 @@ def shipped(path: str) -> dict[str, object] | None:
 def has_shipped_name(path: str) -> bool:
     """Whether the file is one of axolotl's own by its name, and so not ours to edit."""
     return PurePath(path).name in SHIPPED
+
+
+def is_shipped(path: str, values: Mapping[str, object]) -> bool:
+    """Whether the file is one of axolotl's own: also by what it leaves to the trainer, as all of theirs ever did."""
+    return has_shipped_name(path) and all(values.get(key, left) == left for key, left in _COMMON.items())
