@@ -86,10 +86,11 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
     )
     if answer.verdict != "fits":
         return answer
-    from advisor.engine.other_runs import with_masters, with_vllm, without_few_bits
+    from advisor.engine.other_runs import with_masters, with_vllm, without_few_bits, without_few_bits_of_states
 
     masters = with_masters(run, room_rules(options)) if is_low else ""
-    return replace(answer, few_bits=without_few_bits(run), masters=masters, vllm=with_vllm(run))
+    few_bits = without_few_bits(run) or without_few_bits_of_states(run)
+    return replace(answer, few_bits=few_bits, masters=masters, vllm=with_vllm(run))
 
 
 def _with_smaller_model(run: Run, answer: Answer) -> Answer:
@@ -98,7 +99,7 @@ def _with_smaller_model(run: Run, answer: Answer) -> Answer:
     is_open = same is not None and (same.command is not None or not same.starts)
     if answer.verdict != "does-not-fit" or is_open:
         return answer
-    from advisor.engine.other_runs import smaller_model
+    from advisor.engine.smaller_model import smaller_model
 
     return replace(answer, smaller_model=smaller_model(run))
 

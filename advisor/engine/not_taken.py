@@ -66,9 +66,8 @@ def _with_all_weights(asked: Asked) -> Iterator[NotTaken]:
     """The plan that trains all weights all the same, where whole rows fit with one."""
     plan = planner(asked.options.without((*BRINGS_ADAPTERS, LENGTH)))(asked.run, False)
     if plan.steps and plan.verdict == "fits" and plan.end.run.adapter is None:
-        kept = _named(plan, (EIGHT_BIT,))
         yield _way(
-            f"All weights trained{f', {kept}' if kept else ''}",
+            f"All weights trained ({_named(plan, plan.names)})",
             plan,
             f"in the flowchart adapters come first; {_written_without(BRINGS_ADAPTERS)}",
             keeps_more=True,

@@ -1,17 +1,14 @@
-"""What an expert would ask next: are the few bits needed, and which smaller model would train as it is written?"""
+"""What an expert would ask next: are few bits needed, who keeps fp32 masters, what would vLLM take?"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from advisor.documents import Change, Remove, Set
+from advisor.engine.pace import SAME_TIME
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
 from advisor.engine.states import State
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory.vllm_share import vllm_share_needed
-from advisor.models import Unknown, resolve
-from advisor.models.catalogue import entries, lookup, names
-from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import with_config
 from advisor.util import regex
@@ -24,13 +21,13 @@ ROOMY = 0.6
 WORTH = 0.9
 """Of a step's time: what leaves more of it needs no other package."""
 INSTALLED = "installed by `axolotl[vllm]`"
+EIGHT_BIT = regex(r"^(?:paged_)?adamw\w*_8bit$")
+WHOLE_STATES = "adamw_torch_fused"
+MASTERS: Mapping[str, str] = {"zero-1": "ZeRO-1", "zero-2": "ZeRO-2", "zero-3": "ZeRO-3"}
+"""The rules that bring DeepSpeed's fp32 masters, the one that sends least first."""
+FSDP_KEYS = ("fsdp", "fsdp_config", "fsdp_version")
 SLOWER = 0.1
 """Of a step's time: what fp32 masters may take more."""
-MOST = 6
-"""Smaller models that are tried, the largest first."""
-SIZE = regex(r"\d+(?:\.\d+)?[bm](?=-|$)")
-GENERATION = regex(r"(llama-3)\.\d")
-"""Sizes of Llama 3 came out under several numbers."""
 
 
 def without_few_bits(run: Run) -> str:
@@ -49,7 +46,7 @@ def without_few_bits(run: Run) -> str:
     needed = after.estimate.needed.high / after.estimate.usable
     if not is_good or time > (1 if needed <= ROOMY else GAIN) or new_errors(run, after.run):
         return ""
-    takes = f"LoRA on the base as released takes {after.estimate.filled}, {time - 1:+.0%} time"
+    takes = f"LoRA on the base as released takes {after.estimate.filled}, {_time(time)}"
     return f"{few} are not needed here: {takes} ({_said(run, key)})."
 
 
@@ -68,6 +65,20 @@ def with_vllm(run: Run) -> str:
     said = ", ".join(f"`{key}: {str(value).lower()}`" for key, value in keys.items())
     takes = f"vLLM on the same card would take {1 - time:.0%} off the time, {after.estimate.filled}"
     return f"The model itself makes the answers: {takes} ({said}; {INSTALLED})."
+
+
+def without_few_bits_of_states(run: Run) -> str:
+    """``An 8-bit optimizer is not needed here: ...``, of all weights whose states fit whole; or nothing."""
+    if run.adapter is not None or run.zero is not None or not EIGHT_BIT.search(run.optimizer):
+        return ""
+    before, after = State(run), State(with_config(run, [Set("optimizer", WHOLE_STATES)]))
+    if after.verdict != "fits" or after.estimate.has_little_room or new_errors(run, after.run):
+        return ""
+    if before.shown_seconds is None or after.shown_seconds is None or not host_suffices(before, after):
+        return ""
+    time = after.shown_seconds / before.shown_seconds
+    takes = f"`optimizer: {WHOLE_STATES}` takes {after.estimate.filled}, {_time(time)}"
+    return "" if time > 1 + SLOWER else f"An 8-bit optimizer is not needed here: {takes}."
 
 
 def _whole(run: Run, key: str) -> Iterator[Change]:
@@ -90,56 +101,36 @@ def with_masters(run: Run, rules: Mapping[str, Rule]) -> str:
 
     Of several GPUs, and where it takes about as long; whether the rate asks for it, a finding says.
     """
-    rule = rules.get("zero-1")
-    if rule is None or run.has_masters or run.adapter is not None or not rule.when(run):
+    if run.has_masters or run.adapter is not None:
         return ""
-    before, made = State(run), run_after(run, next(iter(alternatives(rule, run))), rule)
-    if made is None or not made.has_masters or new_errors(run, made):
-        return ""
-    after = State(made)
-    if after.verdict != "fits" or before.shown_seconds is None or after.shown_seconds is None:
-        return ""
-    time = after.shown_seconds / before.shown_seconds - 1
-    low = "Weights are in bf16 alone, and the rate is low for that"
-    return "" if time > SLOWER else f"{low}: ZeRO-1 keeps fp32 masters, {after.estimate.filled}, {time:+.0%} time."
-
-
-def smaller_model(run: Run) -> str:
-    """The largest smaller model of the same make that fits as the run is written; empty where none is known."""
-    for name in _smaller(run):
-        other = resolve(name)
-        if isinstance(other, Unknown):
+    start, place = (without_fsdp(run), " in place of FSDP") if run.fsdp is not None else (run, "")
+    for name, words in MASTERS.items():
+        made = _made_by(rules.get(name), start)
+        if made is None or not made.has_masters or new_errors(run, made):
             continue
-        made = with_config(replace(run, model=other), [Set("base_model", name)])
-        after = State(made)
-        if after.verdict == "fits" and not new_errors(run, made):
-            how = ", trained in full" if run.adapter is None else ""
-            return f"`{name}` would fit as written{how}: {after.estimate.filled}."
+        before, after = State(run), State(made)
+        if after.verdict == "fits" and before.shown_seconds is not None and after.shown_seconds is not None:
+            time = after.shown_seconds / before.shown_seconds
+            kept = f"{words}{place} keeps fp32 masters, {after.estimate.filled}, {_time(time)}."
+            return f"Weights are in bf16 alone, and the rate is low for that: {kept}" if time <= 1 + SLOWER else ""
     return ""
 
 
-def _smaller(run: Run) -> list[str]:
-    """Names of smaller models of the run's make, the largest first."""
-    own = lookup(run.base_model) if run.model is not None and run.base_model else None
-    if own is None:
-        return []
-    makes = (_make(run.base_model), _make(own["id"]))
-    found = {name: each["parameters"] for each in entries() if (name := _of_make(each, makes))}
-    smaller = [name for name in found if found[name] < own["parameters"]]
-    return sorted(smaller, key=lambda name: (-found[name], _sized(name) != _sized(run.base_model)))[:MOST]
+def without_fsdp(run: Run) -> Run:
+    """The run without FSDP, and with its checkpoints asked for by axolotl's own key."""
+    changes: list[Change] = [Remove(key) for key in FSDP_KEYS if run.config.has(key)]
+    if run.fsdp is not None and run.fsdp.activation_checkpointing and not run.config.get("gradient_checkpointing"):
+        changes.append(Set("gradient_checkpointing", True))
+    return with_config(run, changes)
 
 
-def _of_make(entry: dict[str, Any], makes: Sequence[str]) -> str:
-    """The name under which a model is of the first make that it has a name of: ``-Instruct`` of ``-Instruct``."""
-    by_make = {_make(name): name for name in reversed(names(entry))}
-    return next((by_make[make] for make in makes if make in by_make), "")
+def _made_by(rule: Rule | None, run: Run) -> Run | None:
+    """The run after the first way of a rule, where that is asked for and possible."""
+    if rule is None or not rule.when(run):
+        return None
+    return run_after(run, next(iter(alternatives(rule, run))), rule)
 
 
-def _make(name: str) -> str:
-    """What models of a make are called alike."""
-    return GENERATION.sub(r"\1", _sized(name))
-
-
-def _sized(name: str) -> str:
-    """A model's name without its size."""
-    return SIZE.sub("#", name.lower())
+def _time(ratio: float) -> str:
+    """``-8% time``, ``same time``, of a step's time in place of another."""
+    return "same time" if abs(ratio - 1) < SAME_TIME else f"{ratio - 1:+.0%} time"

@@ -20,10 +20,11 @@ from advisor.opening import LoadedRun
 from advisor.record import record, replace
 from advisor.run import Run
 
+FASTER = "--faster"
 FLAGS: dict[Letter, tuple[str, ...]] = {
     "A": ("--fix",),
     "B": ("--fix", "--unsafe-fixes"),
-    "F": ("--fix", "--faster"),
+    "F": ("--fix", FASTER),
 }
 
 ADAPTERS = (("qlora", "QLoRA"), ("lora", "LoRA"))
@@ -58,6 +59,8 @@ def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
         ways.append(_option(asked, other, "B", stops))
     if ways[0].fits and (asked.report.room is not None or asked.report.verdict != "fits"):
         ways += _faster_option(asked, same.of.run if same is not None else asked.run)
+    elif ways[-1].letter == "B" and ways[-1].fits and other is not None:
+        ways += [_after_other(asked, way) for way in _faster_option(asked, other.of.run, unsafe=True)]
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
@@ -95,11 +98,18 @@ def _is_wanted(asked: Asked) -> bool:
     return asked.options.wants(rule)
 
 
-def _faster_option(asked: Asked, before: Run) -> list[Option]:
+def _after_other(asked: Asked, way: Option) -> Option:
+    """F after B, which changes the training as that does."""
+    flags = (*FLAGS["B"], FASTER)
+    title, command = "faster", _command(asked, flags)
+    return replace(way, training="changes", title=title, command=command, flags=" ".join(flags))
+
+
+def _faster_option(asked: Asked, before: Run, *, unsafe: bool = False) -> list[Option]:
     """F, where the room that is left is good for something: a twentieth off the time of the run ``before``."""
     if not asked.options.speed:
         return []
-    made = _made(asked, unsafe=False, faster=True)
+    made = _made(asked, unsafe=unsafe, faster=True)
     found = _option(asked, made, "F", ())
     old, new = seconds_of(before), found.seconds
     is_faster = old is not None and new is not None and new <= GAIN * old

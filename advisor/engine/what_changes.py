@@ -7,6 +7,8 @@ from advisor.util import counted, number, regex
 
 MUCH = {"B": 2.0, "F": 1.25}
 """Times as fast, by option, from which it is worth naming next to A: another training, more edits."""
+MUCH_AFTER_B = 1.5
+"""The same of F next to B, whose sentence is longer."""
 EMULATED = {"bf16-unsupported"}
 CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
 
@@ -46,17 +48,24 @@ def much_faster(chosen: Option, options: Sequence[Option]) -> str:
     ``--fix --unsafe-fixes is 6.2 times as fast, with other training: LoRA``; ``--fix --faster is 3.1 times as fast,
     same training, and needs 45.0 GiB`` where the repaired run has room for that.
     """
-    if chosen.letter != "A" or not chosen.seconds:
+    if chosen.letter not in {"A", "B"} or not chosen.seconds:
         return ""
-    times = {option: chosen.seconds / option.seconds for option in options if option.seconds and option.letter in MUCH}
-    worth = [option for option in times if option.fits and times[option] >= MUCH[option.letter]]
+    others = [option for option in options if option is not chosen and option.letter in MUCH]
+    times = {option: chosen.seconds / option.seconds for option in others if option.seconds}
+    worth = [option for option in times if option.fits and times[option] >= _least(option, chosen)]
     option = max(worth, key=lambda option: times[option] / MUCH[option.letter], default=None)
     if option is None:
         return ""
     said, end = f"{option.flags} is {times[option]:.1f} times as fast", option.end
     if option.letter == "F" and end is not None:
-        return f"{said}, same training, and needs {number(end.needed.high)} GiB"
+        trained = "same training" if option.training == "same" else "trained alike"
+        return f"{said}, {trained}, and needs {number(end.needed.high)} GiB"
     return f"{said}, with other training: {_named(option)}"
+
+
+def _least(option: Option, chosen: Option) -> float:
+    """Times as fast as the option to take, from which another is worth naming."""
+    return MUCH_AFTER_B if chosen.letter == "B" else MUCH[option.letter]
 
 
 def _named(option: Option, first: str = "") -> str:

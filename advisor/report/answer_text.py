@@ -96,6 +96,7 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     says_so = option.training == "same" or option.command is None or option.title in {"changes training", NO_MASTERS}
     title = option.title if says_so else f"{option.title}: changes training"
+    title += _near_limit(option)
     if not option.starts and option.recommended:
         title += ", once corrected"
     elif not option.starts or option.command is None:
@@ -105,6 +106,15 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
         return Row(option.letter, (f"{title}: {reached}", *("" for _ in range(4 if host else 3))))
     figures = _figures(option.changes, option.end, option.tokens_per_second, host)
     return Row(option.letter, (title, *figures), option.flags, strong=option.recommended)
+
+
+def _near_limit(option: Option) -> str:
+    """What is short at the end of a way that may run out."""
+    end = option.end
+    if end is None or option.command is None or option.verdict != "tight":
+        return ""
+    host = f" of {number(end.host_usable or 0)} GiB" if end.on_host == "tight" else ""
+    return f", {f'needs up to {number(end.host_peak)}{host} of host' if host else 'near the limit'}"
 
 
 def _figures(changes: int | None, end: Estimate | None, tokens: float | None, host: bool) -> tuple[str, ...]:

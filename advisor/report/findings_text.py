@@ -27,6 +27,8 @@ BY_STEP: Mapping[str, str] = {"adapters-on-experts": "adapters-off-experts"}
 """Warnings without an edit of their own, and the step of the fit that does what they ask for."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)| by axolotl\b|(?:: |, since |, so |, and axolotl |, which (?:drops|stops|evaluates) ).*")
+PACKS = "packing"
+"""Told by the sentence on padded rows, which packing fills."""
 OR = ("or ", "else ")
 OBVIOUS = "; remove or correct it"
 """A remedy that goes without saying where there is no room for it."""
@@ -162,7 +164,7 @@ def _unsaid(report: Report) -> list[Finding]:
     if answer is None:
         return spoken(report)
     said = IN_HEADLINE.get(answer.reason.where, ()) if answer.reason is not None else ()
-    hints = ((RATE, answer.rate), (PADS, answer.padding), (FOR_MASTERS, answer.masters))
+    hints = ((RATE, answer.rate), (PADS, answer.padding), (PACKS, answer.padding), (FOR_MASTERS, answer.masters))
     hinted = [rule for rule, hint in hints if hint]
     silent = {*said, *hinted}
     return [finding for finding in spoken(report) if finding.rule not in silent and finding.message != answer.assumed]

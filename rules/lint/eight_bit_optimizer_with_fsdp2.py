@@ -22,12 +22,14 @@ FAILS_LATER = frozenset(
         "rmsprop_bnb_32bit",
     ]
 )
+WHOLE = "adamw_torch_fused"
 INSTEAD = {
     "adamw_8bit": "adamw_torch_8bit",
     "adamw_bnb_8bit": "adamw_torch_8bit",
     "paged_adamw_8bit": "adamw_torch_8bit",
-    "paged_adamw_32bit": "adamw_torch_fused",
+    "paged_adamw_32bit": WHOLE,
 }
+OF_ADAPTERS = dict.fromkeys(INSTEAD, WHOLE)
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -41,7 +43,8 @@ def finds(run: Run) -> Iterator[Hit]:
         consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
     else:
         return
-    instead = INSTEAD.get(name)
+    # Adapters' states are so small that few bits spare nothing.
+    instead = INSTEAD.get(name, "") if run.adapter is None else OF_ADAPTERS.get(name, "")
     remedy = f"use `{instead}`" if instead else "use one of torch's or torchao's"
     edits = (Set("optimizer", instead),) if instead else ()
     yield Hit("optimizer", f"`optimizer: {name}` {consequence}; {remedy}", edits=edits)
@@ -59,7 +62,7 @@ rule = Rule(
         names of its 8-bit AdamW; the paged ones, the 32-bit ones, Lion, AdEMAMix and RMSprop pass and fail at the first
         step ("got mixed torch.Tensor and DTensor", "does not have a sharding strategy registered").
     """,
-    cost="torchao's 8-bit AdamW quantizes in blocks of 256 as well; its states are not those of bitsandbytes.",
+    cost="The states are not those of bitsandbytes: torchao's have blocks of 256 as well, torch's are whole.",
     source="axolotl/utils/schemas/validation.py:1248-1263@0.19.0; bitsandbytes 0.50.2 with torch 2.13.0, tried",
     examples=lambda: (
         Example(
@@ -85,5 +88,33 @@ rule = Rule(
         but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", fixed=True),
         only("base_model: meta-llama/Llama-3.1-8B"),
         but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",), gpus="1x a100-80gb"),
+        but("optimizer: lion_8bit", fires=True, kept=True),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: adamw_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: adamw_torch_fused
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+        ),
     ),
 )

@@ -24,6 +24,8 @@ def finds(run: Run) -> Iterator[Hit]:
     rate = rate_of(run)
     if rate is None or not follows_adam(run) or run.is_on("use_onebitllms") or run.unfrozen_parameters:
         return
+    if run.adapter is None and run.config.get("adapter"):
+        return  # a variable, or a method that is not known
     rates = [band for band in bands() if band.key == "learning_rate"]
     low, high = min(band.low for band in rates), max(band.high for band in rates)
     band = band_of(run)
@@ -36,9 +38,11 @@ def finds(run: Run) -> Iterator[Hit]:
     elif band is not None and (beyond := outside(rate, band.low, band.high)) >= (BEYOND_WEAK if band.weak else BEYOND):
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
-        message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
         far = FAR_OF_ALL_WEIGHTS if degrades_soon(run) and rate > band.high else FAR
         level = "warning" if beyond >= far and not band.weak else None
+        side = "above" if rate > band.high else "below"
+        said = f"is {beyond:.0f} times {side} what is published" if level else "could be a slip"
+        message = f"`learning_rate: {rate_shown(rate)}` {said}: runs of {what} take {ends}"
         yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
 
 
@@ -78,6 +82,15 @@ rule = Rule(
         but("base_model: nobody/knows-this"),
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true", "rl: dpo"),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "learning_rate: 1e-2",
+            fires=True,
+        ),
+        but("adapter: ${ADAPTER}"),
         but("rl: dpo", fires=True),
         but("optimizer: muon"),
         but("use_onebitllms: true"),

@@ -19,16 +19,16 @@ def finds(run: Run) -> Iterator[Hit]:
     rate = rate_of(run)
     if rate is None or run.has_masters or run.precision != "bf16" or "adam" not in run.optimizer:
         return
-    head = "all weights are trained in bf16 without fp32 masters"
-    remedy = "DeepSpeed (ZeRO-1 or higher) keeps fp32 masters"
+    head = "updates are lost in bf16 without fp32 masters"
+    remedy = "DeepSpeed keeps them"
     moves = "AdamW moves a weight by about"
     if rate <= LOW:
-        lost = f"{moves} {rate:g} a step, which is lost in every weight above {rate * DIGITS:.2g}"
-        yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
+        lost = f"{moves} {rate:g} a step, which no weight above {rate * DIGITS:.2g} can tell"
+        yield Hit("learning_rate", f"{head}: {lost}; {remedy}")
     elif run.config.has("pretraining_dataset") and lowest(run, rate) < TYPICAL / DIGITS:
         least = f"{TYPICAL / DIGITS:.0e}".replace("e-0", "e-")
-        lost = f"{moves} the rate, and below {least} that is lost in typical weights of {TYPICAL:g}"
-        yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
+        lost = f"{moves} the rate, and below {least} typical weights of {TYPICAL:g} cannot tell"
+        yield Hit("learning_rate", f"{head}: {lost}; {remedy}")
 
 
 def lowest(run: Run, rate: float) -> float:

@@ -15,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit(
             stream,
             f"`{stream}{said}` without `max_steps` is refused by axolotl: a stream has no length to end at, or to"
-            " schedule the learning rate over; set `max_steps`",
+            f" schedule the learning rate over; set `max_steps`{tokens_of(run)}",
         )
     if run.config.get("early_stopping_patience"):
         yield from stops_early(run)
@@ -25,6 +25,12 @@ def finds(run: Run) -> Iterator[Hit]:
             "`do_bench_eval: true` is refused by axolotl without `evals_per_epoch` or `eval_steps`, since the benchmark"
             " runs with the evaluation; set one of them",
         )
+
+
+def tokens_of(run: Run) -> str:
+    """``, a step of which reads 262,144 tokens``, where rows are full."""
+    rows = run.global_batch_size if run.hardware is not None and run.sample_packing else None
+    return f" (a step reads {rows * run.sequence_len:,} tokens)" if rows else ""
 
 
 def stops_early(run: Run) -> Iterator[Hit]:

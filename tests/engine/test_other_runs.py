@@ -6,7 +6,8 @@ import pytest
 
 from advisor.documents import Set
 from advisor.engine.options import Options, room_rules
-from advisor.engine.other_runs import GAIN, smaller_model, with_masters, with_vllm, without_few_bits
+from advisor.engine.other_runs import GAIN, with_masters, with_vllm, without_few_bits, without_few_bits_of_states
+from advisor.engine.smaller_model import smaller_model
 from advisor.engine.states import State
 from advisor.run.build import with_config
 
@@ -86,8 +87,29 @@ def test_masters_are_named_with_what_they_take_where_gpus_share_them(make_run):
     text = FULL.replace("8B-Base", "1.7B-Base")
     run = make_run(text, "8x h100-80gb")
     sharded = make_run(text, "8x h100-80gb", deepspeed=ZERO_1)
-    needed = float(re.search(r"masters, ([\d.]+) of 78.0 GiB, \+\d+% time\.$", with_masters(run, RULES))[1])
+    needed = float(re.search(r"masters, ([\d.]+) of 78.0 GiB, (?:same|\+\d+%) time\.$", with_masters(run, RULES))[1])
     assert needed == pytest.approx(State(sharded).estimate.needed.high / 2**30, rel=0.05)
+
+
+def test_masters_are_named_in_place_of_fsdp_that_has_none(make_run):
+    fsdp = (
+        "fsdp_version: 2\nfsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  activation_checkpointing: true\n"
+    )
+    text = FULL.replace("gradient_checkpointing: true\n", "")
+    said = with_masters(make_run(f"{text}{fsdp}", "8x h200"), RULES)
+    needed = float(re.search(r"ZeRO-1 in place of FSDP keeps fp32 masters, ([\d.]+) of", said)[1])
+    sharded = make_run(FULL, "8x h200", deepspeed=ZERO_1)
+    assert needed == pytest.approx(State(sharded).estimate.needed.high / 2**30, rel=0.05)
+
+
+def test_an_eight_bit_optimizer_that_is_not_needed_is_named(make_run):
+    few = FULL.replace("adamw_torch_fused", "adamw_bnb_8bit")
+    whole = State(make_run(FULL, "1x h200")).estimate.filled
+    assert f"not needed here: `optimizer: adamw_torch_fused` takes {whole}, " in without_few_bits_of_states(
+        make_run(few, "1x h200")
+    )
+    assert without_few_bits_of_states(make_run(FULL, "1x h200")) == ""
+    assert without_few_bits_of_states(make_run(few, "1x rtx-a6000")) == ""
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,7 @@ def test_what_the_headline_says_is_not_said_again():
     ("rule", "answer"),
     [
         ("pads-every-row", replace(ANSWER, padding="Said.")),
+        ("packing", replace(ANSWER, padding="Said.")),
         ("pure-bf16-low-rate", replace(ANSWER, masters="Said.")),
         ("learning-rate-unusual", replace(ANSWER, rate="Said.")),
     ],
