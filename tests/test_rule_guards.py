@@ -56,7 +56,6 @@ EQUIVALENT: Mapping[str, str] = {
     "fp32-embeddings: finds: without `cast is None`": BOTH,
     "fp32-training: finds: without `run.hardware is None`": HARDWARE,
     "fused-loss: cut_is_of_use: without `run.model is not None`": MODEL,
-    "fused-loss: cut_is_of_use: without `run.rl is None`": "of preference training either loss is written as the same key",
     "fp32-embeddings: finds: without `if run.config.get(key)`": PLACE,
     "fp32-embeddings: finds: without `not run.embeddings_fp32`": QUICK,
     "fp32-embeddings: finds: without `now is None`": BOTH,

@@ -207,6 +207,11 @@ class Answer:
         return tuple(filter(None, told))
 
     @property
+    def advises(self) -> bool:
+        """Whether a hint asks for something else than is written."""
+        return any((self.padding, self.vllm, self.masters, self.few_bits))
+
+    @property
     def recommended(self) -> Option | None:
         """The option to take first."""
         return next((option for option in self.options if option.recommended), None)

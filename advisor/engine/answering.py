@@ -6,7 +6,18 @@ from advisor.engine.answer import Answer, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import FOR_MASTERS, PADS, RATE, Facts, action, headline, no_gpus_hint, with_line
+from advisor.engine.headline import (
+    FOR_MASTERS,
+    NO_EDIT,
+    NOTHING,
+    PADS,
+    RATE,
+    Facts,
+    action,
+    headline,
+    no_gpus_hint,
+    with_line,
+)
 from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.not_taken import not_taken
 from advisor.engine.options import Options, room_rules
@@ -109,7 +120,8 @@ def _with_found(report: Report, answer: Answer) -> Answer:
     rows = next((each for each in report.findings if each.rule == PADS), None)
     rate = next((each for each in report.findings if each.rule == RATE and each.level == "warning"), None)
     padding = f"{rows.message}." if rows is not None else ""
-    return replace(answer, padding=padding, rate=f"{with_line(rate)}." if rate is not None else "")
+    answer = replace(answer, padding=padding, rate=f"{with_line(rate)}." if rate is not None else "")
+    return replace(answer, action=NO_EDIT) if answer.action == NOTHING and answer.advises else answer
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:

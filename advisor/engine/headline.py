@@ -25,6 +25,7 @@ FOR_MASTERS = "pure-bf16-low-rate"
 """The note that asks for fp32 masters."""
 TOLD = frozenset({RATE, PADS})
 """Notes after which nobody should read that nothing needs to change."""
+NOTHING, NO_EDIT = "Nothing needs to change.", "No edit is needed to fit."
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
 
 
@@ -197,7 +198,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return corrections(list(map(stop_of, facts.stops)), options)
     if facts.report.verdict == "fits" and not options:
         is_well = not _warnings_in(facts.report) and all(each.rule not in TOLD for each in facts.report.findings)
-        return "Nothing needs to change." if is_well else "No edit is needed to fit."
+        return NOTHING if is_well else NO_EDIT
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate

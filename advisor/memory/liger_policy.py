@@ -10,6 +10,15 @@ TILE_ROWS, TILE_COLUMNS, TILES = 2048, 4096, 3
 """Logits of so many tokens and entries of the vocabulary at once, in fp32, with their powers and gradients."""
 
 
+def skips_averaging(run: Run) -> bool:
+    """Whether DPO's fused loss calls the model past DDP, which then averages no gradients.
+
+    trl/trainer/dpo_trainer.py:1725-1738@1.9.0: only ZeRO-3 and FSDP are asked for a forward. DeepSpeed's hooks are at
+    the weights, torch's DDP waits for its own forward: torch/nn/parallel/distributed.py, _pre_forward@2.13.0.
+    """
+    return run.rl == "dpo" and run.world_size > 1 and run.sharding is None
+
+
 def kept(run: Run, model: Architecture, tokens: int) -> int:
     """Bytes from the loss's forward to its backward: gradients of its input and of the head."""
     return run.compute_bytes * tokens * model.hidden_size + head_width(run) * _head_elements(model)

@@ -89,6 +89,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(_BIASED, gated(bias="mlp_bias"), variant=LayerVariant(scales_residual=True)),
         liger=LIGER_LAYERS,
         cut=True,
+        scales_logits=True,
         has_tapes=True,
         tape=Taped(scales_embedding="after"),
     ),
@@ -174,6 +175,7 @@ FAMILIES: dict[str, Family] = {
             variant=LayerVariant(norm="centred"),
         ),
         cut=True,
+        scales_logits=True,
         lora_kernels="unpatchable",
     ),
     "cohere2": Family(
@@ -185,6 +187,7 @@ FAMILIES: dict[str, Family] = {
             variant=LayerVariant(norm="centred"),
         ),
         cut=True,
+        scales_logits=True,
     ),
     "gemma": Family(
         Decoder(_BIASED, variant=OFFSET),

@@ -138,6 +138,8 @@ class Family:
     """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
+    scales_logits: bool = False
+    """Whether logits are multiplied or divided by a number of the config (models/cohere, models/granite@5.16.1)."""
     has_tapes: bool = False
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/allocations."""
     has_liger_tapes: bool = False
@@ -215,6 +217,11 @@ class Family:
     """
     expert_leaf: str = ""
     """Likewise, a class that only those models of the family have that route to experts."""
+
+    @property
+    def shapes_logits(self) -> bool:
+        """Whether the model does more to its logits than its head does, which a loss of the head alone leaves out."""
+        return self.soft_capped or self.scales_logits
 
 
 UNKNOWN = Family()

@@ -215,6 +215,7 @@ FAMILIES: dict[str, Family] = {
             variant=LayerVariant(scales_residual=True),
         ),
         cut=True,
+        scales_logits=True,
         packing_patch_broken=True,
     ),
     "falcon_h1": Family(

@@ -178,6 +178,7 @@ FAMILIES: dict[str, Family] = {
             every_layer_sparse,
         ),
         cut=True,
+        scales_logits=True,
     ),
     "gpt_oss": Family(
         Decoder(
@@ -191,7 +192,9 @@ FAMILIES: dict[str, Family] = {
         sdpa=False,
         flash_stand_in="kernels-community/vllm-flash-attn3",
     ),
-    "granitemoeshared": Family(Decoder(softmax(bias="attention_bias"), granite_mlp, every_layer_sparse), cut=True),
+    "granitemoeshared": Family(
+        Decoder(softmax(bias="attention_bias"), granite_mlp, every_layer_sparse), cut=True, scales_logits=True
+    ),
     "dots1": Family(
         Decoder(
             _HEAD_NORM,

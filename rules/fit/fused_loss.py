@@ -2,6 +2,7 @@
 
 from advisor import Example, Rule, Run, RunEdits, but, gib, only
 from advisor.memory import estimate
+from advisor.memory.liger_policy import skips_averaging
 from advisor.record import replace
 
 PACKAGE = (
@@ -19,8 +20,11 @@ def edits(run: Run) -> list[RunEdits]:
 
 
 def knows_liger(run: Run) -> bool:
-    """Whether Liger has a fused loss for the model; TRL's DPO has its own."""
-    return run.rl is not None or (run.model is not None and "loss" in run.model.family.liger)
+    """Whether Liger has a fused loss for the model; TRL's DPO has its own, with errors of its own."""
+    assert run.model is not None
+    if run.rl is not None:
+        return not run.model.family.shapes_logits and not skips_averaging(run)
+    return "loss" in run.model.family.liger
 
 
 def cut_is_of_use(run: Run) -> bool:
@@ -146,7 +150,22 @@ rule = Rule(
         only("base_model: openai-community/gpt2"),
         only("base_model: CohereForAI/c4ai-command-r-v01", gpus="", fires=True),
         Example(gpus="", before="base_model: CohereForAI/c4ai-command-r-v01", stack={"cut_cross_entropy": False}),
-        only("base_model: CohereForAI/c4ai-command-r-v01", "rl: dpo", gpus="", fires=True),
+        only("base_model: tiiuae/falcon-7b", "rl: dpo", gpus="", fires=True),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "rl: dpo",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "sequence_len: 4096",
+            "micro_batch_size: 4",
+            "gradient_checkpointing: true",
+            gpus="1x a100-80gb",
+            fires=True,
+        ),
+        but(gpus="2x a100-80gb"),
+        but("base_model: google/gemma-2-2b-it"),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
