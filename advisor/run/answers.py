@@ -33,9 +33,13 @@ class Rollouts:
         return self.server_host in {"", "0.0.0.0", "127.0.0.1", "::1", "localhost"}
 
     def left_to_train(self, gpus_per_node: int) -> int | None:
-        """How many GPUs of a full host train if its server takes the others; None where it takes none of them."""
+        """How many GPUs of a host train if its server takes the others; None where it takes none of them.
+
+        Of a full host, or of one whose odd number of GPUs nobody trains on alone.
+        """
         left = gpus_per_node - self.server_gpus
-        here = self.engine == "server" and self.server_here and gpus_per_node == FULL_HOST
+        whole = gpus_per_node == FULL_HOST or gpus_per_node % 2 == 1
+        here = self.engine == "server" and self.server_here and whole
         return left if here and 0 < left < gpus_per_node else None
 
 

@@ -1,14 +1,26 @@
 """Optimizer states in 8 bits."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.memory.deepspeed import embedding_elements
 
 WIDE = frozenset({"adamw_torch", "adamw_torch_fused", "paged_adamw_32bit", "adamw_anyprecision", "optimi_adamw"})
 
 
-def edits(run: Run) -> RunEdits:
-    """bitsandbytes, or torchao under FSDP2 and tensor parallelism, where bitsandbytes has no kernels."""
-    by_torchao = (run.fsdp is not None and run.fsdp.version == 2) or run.tensor_parallel_size > 1
-    return {"optimizer": "adamw_torch_8bit" if by_torchao else "adamw_bnb_8bit"}
+BY_BITSANDBYTES: RunEdits = {"optimizer": "adamw_bnb_8bit"}
+BY_TORCHAO: RunEdits = {"optimizer": "adamw_torch_8bit"}
+LARGE = 0.15
+"""Of a model's elements: embeddings whose states are worth 8 bits as well, which torchao gives them."""
+
+
+def edits(run: Run) -> list[RunEdits]:
+    """bitsandbytes, or torchao under FSDP2 and tensor parallelism, where bitsandbytes has no kernels.
+
+    torchao also after bitsandbytes, which keeps an embedding's states in 32 bits: where that is much of the model.
+    """
+    if (run.fsdp is not None and run.fsdp.version == 2) or run.tensor_parallel_size > 1:
+        return [BY_TORCHAO]
+    large = run.model is not None and embedding_elements(run.model) >= LARGE * run.model.parameters
+    return [BY_BITSANDBYTES, BY_TORCHAO] if large and run.sharding is None else [BY_BITSANDBYTES]
 
 
 def applies(run: Run) -> bool:
@@ -26,8 +38,8 @@ rule = Rule(
     when=applies,
     edits=edits,
     why="""
-        Block-wise 8-bit states take 2 bytes a parameter instead of 4 in bf16 and 8 in fp32. The states of embeddings
-        stay in 32 bits.
+        Block-wise 8-bit states take 2 bytes a parameter instead of 4 in bf16 and 8 in fp32. bitsandbytes keeps the
+        states of embeddings in 32 bits, torchao does not.
     """,
     cost="Quantized moments: usually the same loss, at times less stable.",
     because="But for embeddings, states take 2 bytes a parameter instead of 4 or 8.",

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor.memory import estimate
+from advisor.record import replace
 
 REFUSED = frozenset(["adamw_8bit", "adamw_bnb_8bit"])
 FAILS_LATER = frozenset(
@@ -29,7 +31,12 @@ INSTEAD = {
     "paged_adamw_8bit": "adamw_torch_8bit",
     "paged_adamw_32bit": WHOLE,
 }
-OF_ADAPTERS = dict.fromkeys(INSTEAD, WHOLE)
+
+
+def needs_few_bits(run: Run) -> bool:
+    """Whether the states do not fit whole, or nobody knows; adapters' are so small that few bits spare nothing."""
+    found = estimate(replace(run, optimizer=WHOLE))
+    return run.adapter is None and (found is None or found.verdict != "fits")
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -43,8 +50,7 @@ def finds(run: Run) -> Iterator[Hit]:
         consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
     else:
         return
-    # Adapters' states are so small that few bits spare nothing.
-    instead = INSTEAD.get(name, "") if run.adapter is None else OF_ADAPTERS.get(name, "")
+    instead = INSTEAD.get(name, "") if needs_few_bits(run) else INSTEAD.get(name) and WHOLE
     remedy = f"use `{instead}`" if instead else "use one of torch's or torchao's"
     edits = (Set("optimizer", instead),) if instead else ()
     yield Hit("optimizer", f"`optimizer: {name}` {consequence}; {remedy}", edits=edits)
@@ -66,7 +72,45 @@ rule = Rule(
     source="axolotl/utils/schemas/validation.py:1248-1263@0.19.0; bitsandbytes 0.50.2 with torch 2.13.0, tried",
     examples=lambda: (
         Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+        ),
+        Example(
             gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+        ),
+        Example(
+            gpus="",
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 optimizer: adamw_bnb_8bit
@@ -90,14 +134,14 @@ rule = Rule(
         but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",), gpus="1x a100-80gb"),
         but("optimizer: lion_8bit", fires=True, kept=True),
         Example(
-            gpus="8x a100-80gb",
+            gpus="",
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 adapter: lora
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
-                optimizer: adamw_8bit
+                optimizer: adamw_bnb_8bit
                 fsdp_version: 2
                 fsdp_config:
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP

@@ -14,6 +14,8 @@ FAR = 20
 """From here on it is a warning."""
 FAR_OF_ALL_WEIGHTS = 4
 """The same above the band of all weights, where answers degrade sooner: of preferences, and of large models."""
+OF_ADAPTERS = 10
+"""Times the rate of all weights, which adapters learn best at: https://thinkingmachines.ai/blog/lora/."""
 LARGE = 4e9
 """Parameters: smaller ones are trained from scratch, too, at far higher rates."""
 KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
@@ -44,6 +46,9 @@ def finds(run: Run) -> Iterator[Hit]:
         said = f"is {beyond:.0f} times {side} what is published" if level else "could be a slip"
         message = f"`learning_rate: {rate_shown(rate)}` {said}: runs of {what} take {ends}"
         yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
+    elif band is not None and run.rl is not None and run.adapter is not None and rate <= band.default / OF_ADAPTERS:
+        message = f"`learning_rate: {rate_shown(rate)}` is what all weights take: adapters learn little at it"
+        yield Hit("learning_rate", f"{message}; with `rl: {run.rl}` {rate_shown(band.default)} is usual for them")
 
 
 def degrades_soon(run: Run) -> bool:
@@ -68,7 +73,8 @@ rule = Rule(
         axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
         configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
-        times, from four times above them where preferences or a large model train all weights, and beyond all.
+        times, from four times above them where preferences or a large model train all weights, and beyond all. A note
+        also where adapters learn from preferences at the rate of all weights.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=lambda: (
@@ -90,6 +96,13 @@ rule = Rule(
             "learning_rate: 1e-2",
             fires=True,
         ),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "rl: dpo", "learning_rate: 5e-7", fires=True),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "rl: orpo", "learning_rate: 5e-6", fires=True),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "rl: orpo", "learning_rate: 8e-6"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "rl: simpo", "learning_rate: 5e-7"),
+        only("base_model: meta-llama/Llama-3.1-8B", "rl: dpo", "learning_rate: 5e-8"),
+        only("base_model: meta-llama/Llama-3.1-8B", "learning_rate: 2e-4", fires=True),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "learning_rate: 2e-5"),
         but("adapter: ${ADAPTER}"),
         but("rl: dpo", fires=True),
         but("optimizer: muon"),

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, but, only
-from advisor.run.answers import FULL_HOST
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -26,9 +25,8 @@ def finds(run: Run) -> Iterator[Hit]:
     left = made.left_to_train(run.hardware.gpus_per_node) if run.hardware is not None else None
     if run.hardware is not None and left is not None:
         less = f"{left}x {run.hardware.gpu.id}"
-        yield Hit(
-            at, f'{message}; if the host has {FULL_HOST} in all, {left} train: `--gpus "{less}"`', level="warning"
-        )
+        all_ = run.hardware.gpus_per_node
+        yield Hit(at, f'{message}; if the host has {all_} in all, {left} train: `--gpus "{less}"`', level="warning")
         return
     yield Hit(at, f"{message}; start it with `axolotl vllm-serve`")
 

@@ -8,6 +8,7 @@ from advisor.engine.plan import plan_fit
 from advisor.engine.plan_findings import step_findings
 from advisor.engine.registry import built_in_rules
 from advisor.engine.states import State
+from advisor.engine.steps import alternatives
 from advisor.run.axolotl.expert_targets import all_linear_by_name
 from advisor.run.build import edited
 
@@ -216,6 +217,21 @@ def test_the_plan_writes_the_kernel_that_the_lint_names(make_run):
     after = edited(run, fit.edits(run), fit.id)
     assert [change.value for change in hit.edits] == [after.config["attn_implementation"]] == ["flex_attention"]
     assert fit.named(run, after) == "flex attention"
+
+
+def test_states_of_large_embeddings_are_narrow_by_torchao_where_bitsandbytes_does_not_suffice(make_run):
+    rule = built_in_rules("fit")["eight-bit-optimizer"]
+    full = "base_model: {}\nsequence_len: 2048\nsample_packing: true\ngradient_checkpointing: true\nbf16: true\n"
+    full += "attn_implementation: flash_attention_2\nliger_fused_linear_cross_entropy: true\nliger_rms_norm: true\n"
+    full += "plugins: [axolotl.integrations.liger.LigerPlugin]\ngradient_accumulation_steps: 16\n"
+    run = make_run(full.format("google/gemma-3-4b-it"), "1x rtx-5090")
+    made = [edited(run, edits, rule.id) for edits in alternatives(rule, run)]
+    assert [each.optimizer for each in made] == ["adamw_bnb_8bit", "adamw_torch_8bit"]
+    assert [State(each).verdict for each in made] == ["does-not-fit", "fits"]
+    small = make_run(full.format("meta-llama/Llama-3.1-8B"), "1x rtx-5090")
+    sharded = make_run(full.format("google/gemma-3-4b-it"), "8x rtx-5090", '{"zero_optimization": {"stage": 1}}')
+    for other in (small, sharded):
+        assert [edits["optimizer"] for edits in alternatives(rule, other)] == ["adamw_bnb_8bit"]
 
 
 def test_masters_are_kept_by_an_offload_that_is_as_fast_as_the_way_without(make_run):
