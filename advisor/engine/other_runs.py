@@ -23,8 +23,12 @@ WORTH = 0.9
 INSTALLED = "installed by `axolotl[vllm]`"
 EIGHT_BIT = regex(r"^(?:paged_)?adamw\w*_8bit$")
 WHOLE_STATES = "adamw_torch_fused"
-MASTERS: Mapping[str, str] = {"zero-1": "ZeRO-1", "zero-2": "ZeRO-2", "zero-3": "ZeRO-3"}
-"""The rules that bring DeepSpeed's fp32 masters, the one that sends least first."""
+MASTERS: Mapping[str, str] = {
+    "zero-1": "ZeRO-1 (`deepspeed_configs/zero1.json`)",
+    "zero-2": "ZeRO-2",
+    "zero-3": "ZeRO-3 (`deepspeed_configs/zero3_bf16.json`)",
+}
+"""The rules that bring DeepSpeed's fp32 masters, the one that sends least first, and axolotl's file where one does."""
 FSDP_KEYS = ("fsdp", "fsdp_config", "fsdp_version")
 SLOWER = 0.1
 """Of a step's time: what fp32 masters may take more."""

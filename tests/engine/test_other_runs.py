@@ -97,7 +97,7 @@ def test_masters_are_named_in_place_of_fsdp_that_has_none(make_run):
     )
     text = FULL.replace("gradient_checkpointing: true\n", "")
     said = with_masters(make_run(f"{text}{fsdp}", "8x h200"), RULES)
-    needed = float(re.search(r"ZeRO-1 in place of FSDP keeps fp32 masters, ([\d.]+) of", said)[1])
+    needed = float(re.search(r"zero1.json`\) in place of FSDP keeps fp32 masters, ([\d.]+) of", said)[1])
     sharded = make_run(FULL, "8x h200", deepspeed=ZERO_1)
     assert needed == pytest.approx(State(sharded).estimate.needed.high / 2**30, rel=0.05)
 
