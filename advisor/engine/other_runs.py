@@ -20,7 +20,6 @@ ROOMY = 0.6
 """Of a card: where the base's own precision takes less, few bits only cost quality, unless they are faster."""
 WORTH = 0.9
 """Of a step's time: what leaves more of it needs no other package."""
-INSTALLED = "installed by `axolotl[vllm]`"
 EIGHT_BIT = regex(r"^(?:paged_)?adamw\w*_8bit$")
 WHOLE_STATES = "adamw_torch_fused"
 MASTERS: Mapping[str, str] = {
@@ -68,7 +67,7 @@ def with_vllm(run: Run) -> str:
         return ""
     said = ", ".join(f"`{key}: {str(value).lower()}`" for key, value in keys.items())
     takes = f"vLLM on the same card would take {1 - time:.0%} off the time, {after.estimate.filled}"
-    return f"The model itself makes the answers: {takes} ({said}; {INSTALLED})."
+    return f"The model itself makes the answers: {takes} ({said}; `axolotl[vllm]` installs it)."
 
 
 def without_few_bits_of_states(run: Run) -> str:

@@ -113,8 +113,9 @@ def _near_limit(option: Option) -> str:
     end = option.end
     if end is None or option.command is None or option.verdict != "tight":
         return ""
-    host = f" of {number(end.host_usable or 0)} GiB" if end.on_host == "tight" else ""
-    return f", {f'needs up to {number(end.host_peak)}{host} of host' if host else 'near the limit'}"
+    if end.on_host == "tight":
+        return f", needs up to {number(end.host_peak)} of {number(end.host_usable or 0)} GiB of host"
+    return ", near the limit"
 
 
 def _figures(changes: int | None, end: Estimate | None, tokens: float | None, host: bool) -> tuple[str, ...]:

@@ -36,13 +36,13 @@ def _action(title: str, edits: Any, report: Report, quick: Any, *, preferred: bo
 def _title(option: Option, report: Report) -> str:
     """``Make it fit: same training, 2 edits (44.8 -> 19.8 GiB)``."""
     edits = counted(option.changes, "edit")
+    changes = f", {SAFETY[False]}" if option.training == "changes" and option.title != "changes training" else ""
     if option.letter == "F":
         answer = report.answer
         before, after = answer.tokens_per_second if answer else None, option.tokens_per_second
         speed = f" ({before:,.0f} -> {after:,.0f} tokens/s)" if before and after else ""
-        return f"Use the free memory: {option.title}, {edits}{speed}"
+        return f"Use the free memory: {option.title}{changes}, {edits}{speed}"
     verb = "Make it fit" if report.verdict in PLANNED else "Make it start"
-    changes = f", {SAFETY[False]}" if option.training == "changes" and option.title != "changes training" else ""
     return f"{verb}: {option.title}{changes}, {edits}{_figures(option.end, report)}"
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from advisor.engine.answer import Letter
 from advisor.engine.finding import Finding
 from advisor.engine.fix import fixed
 from advisor.engine.fix_report import report_after
@@ -38,11 +39,14 @@ def estimated(found: CheckedRun, *, ledger: bool) -> Answer:
     return said
 
 
-def planned(one: Asked, option: str, *, text: bool) -> Answer:
+def planned(one: Asked, option: Letter, *, text: bool) -> Answer:
     """``plan``: what the flags of an option would write, as one diff; with ``text`` also the files."""
-    found = one.checked_run(speed=False)
-    options = replace(found.options, faster=option == "F")
-    result = fixed(found.opened, options, unsafe=option == "B")
+    faster = option == "F"
+    found = one.checked_run(speed=faster)
+    way = found.report.answer.option(option) if found.report.answer is not None else None
+    unsafe = option == "B" or (way is not None and way.training == "changes")
+    options = replace(found.options, faster=faster)
+    result = fixed(found.opened, options, unsafe=unsafe)
     after = report_after(result, options)
     said: Answer = {"before": head(found.report), "after": head(after)}
     said["steps"] = [_step(each) for each in result.done]

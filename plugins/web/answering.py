@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from advisor.engine.answer import Option
 from advisor.engine.answering import answered
 from advisor.engine.check import time_of
 from advisor.engine.finding import Report
@@ -24,8 +25,6 @@ from advisor.session import CheckedRun
 from .asking import Asked, asked, fields_of, gpus_in, soon, stated, whole
 from .showing import about_run, answer_of, banner, cards_table, keyed, options, picture, spec_of
 
-LETTERS = {"A": (False, False), "B": (True, False), "F": (False, True)}
-"""What each option takes of ``--unsafe-fixes`` and ``--faster``."""
 _last: list[tuple[str, CheckedRun]] = []
 """The run that was planned last: what is asked of it next need not plan again."""
 
@@ -119,14 +118,14 @@ def of_options(found: CheckedRun, question: Asked) -> dict[str, Any]:
         if option.letter == "C":
             ways[key] = {"gpus": gpus_in(spec_of(option), parse_hardware(spec_of(option)))}
         else:
-            ways[key] = {"files": patched(found, option.letter)}
+            ways[key] = {"files": patched(found, option)}
     return head(found, question) | {"options": options(found, question.tokens), "ways": ways}
 
 
-def patched(found: CheckedRun, letter: str) -> dict[str, str]:
+def patched(found: CheckedRun, option: Option) -> dict[str, str]:
     """The files as the command of an option leaves them."""
-    unsafe, faster = LETTERS[letter]
-    return fixed(found.opened, replace(found.options, faster=faster), unsafe=unsafe).texts()
+    options = replace(found.options, faster=option.letter == "F")
+    return fixed(found.opened, options, unsafe=option.training == "changes").texts()
 
 
 def details(report: Report) -> str:

@@ -297,6 +297,18 @@ def test_what_an_option_shows_is_what_its_command_writes(tmp_path: Path, gpus: s
     assert again.seconds == found.seconds
 
 
+def test_the_faster_way_after_one_that_changes_the_training_says_so_and_is_written(tmp_path: Path):
+    file = full(tmp_path, "meta-llama/Llama-3.1-8B")
+    answer = answer_of(file, "1x a100-40gb")
+    chosen, found = option(answer, "B"), option(answer, "F")
+    assert chosen.recommended and found.training == "changes" and found.flags == "--fix --unsafe-fixes --faster"
+    assert found.seconds < chosen.seconds and found.fits
+    expected = patched(Path(file).read_bytes(), found.edits, file)
+    assert CliRunner().invoke(main, shlex.split(found.command)[1:]).exit_code == 0
+    assert Path(file).read_bytes() == expected
+    assert answer_of(file, "1x a100-40gb").seconds == found.seconds
+
+
 def test_the_words_of_the_call_are_in_the_command(tmp_path: Path):
     answer = answer_of(written(tmp_path, LORA), "1x rtx-4090", ignore=("fused-loss",))
     command = option(answer, "A").command

@@ -266,6 +266,13 @@ def test_of_a_json_outside_the_root_only_names_of_keys_are_said(sub: Path, named
     assert not re.search(r"SECRET-\d", said), said
 
 
+def test_the_faster_plan_after_one_that_changes_the_training_has_its_adapter(sub: Path):
+    whole = re.sub(r"(?m)^(adapter|lora).*\n", "", SMALL).replace("Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B")
+    (sub / "run.yaml").write_text(whole)
+    said = served(sub, "plan", {"path": "run.yaml", "option": "F", "gpus": "1x a100-40gb"})
+    assert "+adapter: lora" in said and "+gradient_checkpointing: false" in said
+
+
 def test_a_json_of_the_root_is_shown_from_each_of_its_folders(sub: Path):
     (sub / "x.json").write_text(json.dumps({"zero_optimization": {"stage": 7}, "bf16": {"enabled": True}}))
     (sub / "inner" / "run.yaml").write_text(f"{SMALL}deepspeed: ../x.json\n")

@@ -109,6 +109,15 @@ def test_an_option_writes_what_its_command_writes(tmp_path: Path):
     assert ways["A"]["files"] == {"run.yaml": (tmp_path / "out" / "run.yaml").read_text()}
 
 
+def test_the_faster_way_after_one_that_changes_the_training_writes_what_its_command_writes(tmp_path: Path):
+    config = CONFIG.format(length=2048).replace("adapter: lora\n", "")
+    (tmp_path / "run.yaml").write_text(config)
+    flags = ["--gpus", "1x a100-40gb", "--fix", "--unsafe-fixes", "--faster", "--output-dir", f"{tmp_path}/out"]
+    assert CliRunner().invoke(main, ["check", *flags, f"{tmp_path}/run.yaml"]).exit_code == 0
+    ways = answer(answering.full(large(config=config, gpus="1x a100-40gb")))["ways"]
+    assert ways["F"]["files"] == {"run.yaml": (tmp_path / "out" / "run.yaml").read_text()}
+
+
 def test_other_hardware_has_its_fields():
     answering.full(large())
     found = answer(answering.others(large()))
