@@ -17,9 +17,7 @@ Model = Annotated[
 Ledger = Annotated[bool, Field(description="also each term with arithmetic and source")]
 Choice = Annotated[
     Literal["A", "B", "F"],
-    Field(
-        description="the option of `check`: A same training, B changes training (ask the user first), F faster, trained as A or B"
-    ),
+    Field(description="the option of `check`: A same training, B changes training (ask the user), F faster, by A or B"),
 ]
 Text = Annotated[bool, Field(description="also the whole new files")]
 Key = Annotated[Literal["micro_batch_size", "sequence_len"], Field(description="of which the largest value is asked")]

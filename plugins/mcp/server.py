@@ -65,7 +65,7 @@ def server_of(root: str, options: RunOptions) -> Any:
         text: arguments.Text = False,
     ) -> Annotated[Result, results.Planned]:
         """The edits of an option of `check`, and the fixes of its findings, as one diff. Nothing is written."""
-        said = given(gpus, model)
+        said = given(gpus, model, answers=option == "F")
         return told(lambda tell: answers.planned(asked(root, config, path, files, said, tell), option, text=text))
 
     @server.tool(annotations=READS)
