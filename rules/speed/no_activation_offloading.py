@@ -47,5 +47,32 @@ rule = Rule(
             """,
         ),
         but(without=("sequence_len", "micro_batch_size", "attn_implementation"), fixed=True),
+        Example(
+            gpus="1x h100-80gb",
+            before="""
+                base_model: Qwen/Qwen3-14B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: offload
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen3-14B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+        ),
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.documents import Change, Document, Remove, Set
-from advisor.run.axolotl.read import LEGACY_ATTENTION, LORA_KERNELS
+from advisor.run.axolotl.read import LEGACY_ATTENTION, LORA_KERNELS, OFFLOADING_CHECKPOINTS
 from advisor.run.axolotl.sharding import reshards, strategies_of, without_prefixes
 
 FSDP_QLORA = {
@@ -71,10 +71,12 @@ def _set_reentrant(_config: Document, value: bool) -> list[Change]:
     return [Set("gradient_checkpointing_kwargs.use_reentrant", value, after=None)]
 
 
-def _set_offloading(_config: Document, value: str | None) -> list[Change]:
+def _set_offloading(config: Document, value: str | None) -> list[Change]:
     """``hidden_states`` asks for non-reentrant checkpoints (core/builders/base.py:592-599@0.19.0)."""
     if value is None:
-        return [Remove("activation_offloading")]
+        old = config.get("gradient_checkpointing") in OFFLOADING_CHECKPOINTS
+        kept: list[Change] = [Set("gradient_checkpointing", True)] if old else []
+        return kept + [Remove(key) for key in ("activation_offloading",) if key in config]
     written = "hidden_states" if value == "hidden-states" else True
     changes: list[Change] = [Set("activation_offloading", written, after="gradient_checkpointing")]
     if value == "hidden-states":

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TRL_OFFLOADS = "0.12.0"
 """Before, ``gradient_checkpointing: offload`` moved layer inputs alone: axolotl pull request 2900, July 2025."""
+OFFLOADING_CHECKPOINTS = ("offload", "offload_disk")
+"""Values of ``gradient_checkpointing`` that offload as well."""
 # axolotl/utils/schemas/enums.py:111-119@0.19.0, most specific first.
 LORA_KERNELS = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
 """The keys of axolotl's fused LoRA kernels, by what each is for."""
@@ -252,7 +254,7 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None, st
     axolotl/core/builders/base.py:589-618, utils/config/__init__.py:395-417, schemas/validation.py:1646-1653@0.19.0.
     """
     value = reader.take("gradient_checkpointing", False, "axolotl's default: false")
-    legacy_offload = value in {"offload", "offload_disk"} if isinstance(value, str) else False
+    legacy_offload = isinstance(value, str) and value in OFFLOADING_CHECKPOINTS
     without = model is not None and model.family.checkpoints == "without effect"
     on = (legacy_offload or reader.flag("gradient_checkpointing")) and not without
     offload = reader.take("activation_offloading", False, "axolotl's default: false")
