@@ -27,7 +27,6 @@ MODEL = "an estimate is made with a model alone; the types ask"
 HARDWARE = "an estimate is made with hardware alone; the types ask"
 EQUIVALENT: Mapping[str, str] = {
     "nvme-without-path: finds: without `section is None`": SECTION,
-    "training-unusual: finds: without `value is not None`": TYPES,
     "wrapped-class-missing: finds: without `key is None`": TYPES,
     "allgather-bucket-no-effect: finds: without `run.zero_stage < 3`": LEVEL,
     "allgather-bucket-no-effect: finds: without `section is None`": SECTION,
