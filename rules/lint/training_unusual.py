@@ -24,8 +24,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if alpha and rank and band is not None and not run.is_on("peft_use_rslora"):
         scale = alpha / rank
         if max(scale / band.high, band.low / scale) >= BEYOND:
-            message = f"`lora_alpha: {alpha:g}` at rank {rank:g} scales adapters by {scale:.2g}"
-            yield Hit("lora_alpha", f"{message}; published runs take {band.low:g} to {band.high:g}")
+            message = f"`lora_alpha: {alpha:g}` at rank {rank:g} scales by {scale:.2g}"
+            yield Hit("lora_alpha", f"{message}; usual are {band.low:g} to {band.high:g}")
 
 
 rule = Rule(
