@@ -97,6 +97,7 @@ EQUIVALENT: Mapping[str, str] = {
     "required-key-missing: finds: without `if run.is_json_alone`": "an example is a YAML",
     "required-key-missing: inside: without `id(found.siblings) in seen`": TWICE,
     "required-key-missing: inside: without `not needed`": QUICK,
+    "schedule-keys-missing: stops_early: without `if run.config.get(key)`": WORDS,
     "schedule-keys-missing: stops_early: without `if not run.config.get(key)`": WORDS,
     "smaller-eval-batch: when: without `run.eval_batch_size > 1`": EDITLESS,
     "tight-fit: finds: without `if verdict == 'tight'`": WORDS,

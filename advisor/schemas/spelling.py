@@ -10,7 +10,8 @@ from advisor.record import record
 def nearest(name: str, candidates: Iterable[str], taken: Container[str] = ()) -> str | None:
     """The one candidate that it abbreviates, or within a quarter of its length in edits and nearer than all others.
 
-    One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``. None that is taken.
+    One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``. None that is taken,
+    and none that is another of its kind: ``phi_4`` is not ``phi_3``.
     """
     like = _like(name, tuple(candidates))
     same = [one for one in like.same if one not in taken]
@@ -43,6 +44,7 @@ def _like(name: str, candidates: tuple[str, ...]) -> _Like:
     longer = sorted((one for one in others if _abbreviates(name, one)), key=len)
     most, letters = len(name) // 4, Counter(name.lower())
     close = [one for one in others if abs(len(one) - len(name)) <= most and apart(letters, one) <= most]
+    close = [one for one in close if _numberless(one) != _numberless(name)]
     near = ((distance(name.lower(), one.lower()), one) for one in close)
     return _Like(
         tuple(one for one in others if _unsigned(one) == _unsigned(name)),
@@ -55,6 +57,12 @@ def _like(name: str, candidates: tuple[str, ...]) -> _Like:
 def _unsigned(name: str) -> str:
     """Its letters and digits alone."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+@lru_cache(maxsize=4096)
+def _numberless(name: str) -> str:
+    """The same whatever its numbers are."""
+    return "".join("#" if letter.isdigit() else letter for letter in name.lower())
 
 
 def apart(letters: Counter[str], other: str) -> int:

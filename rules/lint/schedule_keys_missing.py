@@ -40,7 +40,12 @@ def stops_early(run: Run) -> Iterator[Hit]:
     if not saves or not evaluates:
         missing = [key for key in ("eval_steps", "save_steps") if not run.config.get(key)]
         names = " and ".join(f"`{key}`" for key in missing)
-        yield Hit("early_stopping_patience", f"{said} without {names}: it counts evaluations in steps; set {names}")
+        old = [key for key in ("evals_per_epoch", "saves_per_epoch") if run.config.get(key)]
+        instead = f" in place of {' and '.join(f'`{key}`' for key in old)}" if old else ""
+        yield Hit(
+            "early_stopping_patience",
+            f"{said} without {names}: it counts evaluations in steps; set {names}{instead}, saving at evaluations",
+        )
     elif isinstance(saves, int | float) and isinstance(evaluates, int | float) and saves % evaluates:
         yield Hit(
             "early_stopping_patience",

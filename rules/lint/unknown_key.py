@@ -37,6 +37,7 @@ AS_THEY_ARE: dict[str, dict[str, object]] = {
     },
     "SFTDataset": {"step_separator": "\n", "train_on_last_step_only": False},
 }
+TYPES = {".parquet": "parquet", ".arrow": "arrow", ".csv": "csv", ".txt": "text"}
 # The rule fsdp-sharding-strategy-ignored speaks of it.
 SAID_ELSEWHERE = "sharding_strategy"
 
@@ -141,7 +142,7 @@ def hit(run: Run, table: Table, found: Found, meant: str | None, place_of_it: tu
     """What axolotl does with it, and which key was meant."""
     refused = table.forbids(found.level)
     name = bare(found.key) if found.level == "FSDPConfig" else found.key
-    idle = meant is None and AS_THEY_ARE.get(found.level, {}).get(name) == found.value
+    idle = meant is None and (AS_THEY_ARE.get(found.level, {}).get(name) == found.value or is_guessed(found))
     does = "axolotl refuses the config" if refused else "axolotl drops it silently"
     return Hit(
         found.at,
@@ -151,6 +152,15 @@ def hit(run: Run, table: Table, found: Found, meant: str | None, place_of_it: tu
         on_key=True,
         level="error" if refused else "note" if idle else None,
     )
+
+
+def is_guessed(found: Found) -> bool:
+    """Whether axolotl takes rows for what the key says anyway, by the name of their file.
+
+    axolotl/utils/data/shared.py:102-119@0.19.0.
+    """
+    path = str(found.siblings.get("path"))
+    return found.key == "ds_type" and found.value == next((TYPES[end] for end in TYPES if end in path), "json")
 
 
 def place(table: Table, found: Found) -> str:

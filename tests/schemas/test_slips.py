@@ -21,6 +21,7 @@ def found(text: str, rule: str) -> list[str]:
     ("text", "rule", "says"),
     [
         (f"chat_template: qwen2_5\n{RATE}{DATA}", "wrong-type", "is `qwen_25` meant?"),
+        (f"chat_template: phi_4\n{RATE}{DATA}", "wrong-type", "it takes `alpaca`, "),
         (f"chat_template: llama-3\n{RATE}{DATA}", "wrong-type", "is `llama3` meant?"),
         (f"chat_template: mistral\n{RATE}{DATA}", "wrong-type", "`mistral_v2v3`"),
         (f"{RATE}{DATA}    chat_template: qwen3.5\n", "unknown-chat-template", "is `qwen3_5` meant?"),
