@@ -7,11 +7,16 @@ from advisor.run import Run
 
 PER_EPOCH = {"eval_steps": "evals_per_epoch", "save_steps": "saves_per_epoch"}
 
+FLOAT_BITS = 1000
+"""Of an integer; a longer one has no float."""
+
 
 def number(run: Run, key: str) -> float | None:
-    """The number at a key (`trl.beta`), or None: not given, or no number."""
+    """The number at a key (`trl.beta`), or None: not given, no number, or one beyond all floats."""
     value = run.config.at(key)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    if not isinstance(value, int | float) or (isinstance(value, int) and value.bit_length() > FLOAT_BITS):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def epochs_of(run: Run) -> float:
