@@ -42,10 +42,10 @@ def without_few_bits(run: Run) -> str:
     if not few or not run.config.get(key):
         return ""
     before, after = State(run), State(with_config(run, list(_whole(run, key))))
-    if before.shown_seconds is None or after.shown_seconds is None or after.run.quantization is not None:
+    time = _ratio(before, after)
+    if time is None or after.run.quantization is not None:
         return ""
     is_good = after.verdict == "fits" and not after.estimate.has_little_room and host_suffices(before, after)
-    time = after.shown_seconds / before.shown_seconds
     needed = after.estimate.needed.high / after.estimate.usable
     if not is_good or time > (1 if needed <= ROOMY else GAIN) or new_errors(run, after.run):
         return ""
@@ -60,10 +60,8 @@ def with_vllm(run: Run) -> str:
     share = vllm_share_needed(run)
     keys = {"trl.use_vllm": True, "trl.vllm_mode": "colocate", "vllm.gpu_memory_utilization": share}
     before, after = State(run), State(with_config(run, [Set(key, value) for key, value in keys.items()]))
-    if before.shown_seconds is None or after.shown_seconds is None or after.verdict != "fits":
-        return ""
-    time = after.shown_seconds / before.shown_seconds
-    if time > WORTH or new_errors(run, after.run):
+    time = _ratio(before, after)
+    if time is None or after.verdict != "fits" or time > WORTH or new_errors(run, after.run):
         return ""
     said = ", ".join(f"`{key}: {str(value).lower()}`" for key, value in keys.items())
     takes = f"vLLM on the same card would take {1 - time:.0%} off the time, {after.estimate.filled}"
@@ -77,9 +75,9 @@ def without_few_bits_of_states(run: Run) -> str:
     before, after = State(run), State(with_config(run, [Set("optimizer", WHOLE_STATES)]))
     if after.verdict != "fits" or after.estimate.has_little_room or new_errors(run, after.run):
         return ""
-    if before.shown_seconds is None or after.shown_seconds is None or not host_suffices(before, after):
+    time = _ratio(before, after)
+    if time is None or not host_suffices(before, after):
         return ""
-    time = after.shown_seconds / before.shown_seconds
     takes = f"`optimizer: {WHOLE_STATES}` takes {after.estimate.filled}, {_time(time)}"
     return "" if time > 1 + SLOWER else f"An 8-bit optimizer is not needed here: {takes}."
 
@@ -107,13 +105,14 @@ def with_masters(run: Run, rules: Mapping[str, Rule]) -> str:
     if run.has_masters or run.adapter is not None:
         return ""
     start, place = (without_fsdp(run), " in place of FSDP") if run.fsdp is not None else (run, "")
+    before = State(run)
     for name, words in MASTERS.items():
         made = _made_by(rules.get(name), start)
         if made is None or not made.has_masters or new_errors(run, made):
             continue
-        before, after = State(run), State(made)
-        if after.verdict == "fits" and before.shown_seconds is not None and after.shown_seconds is not None:
-            time = after.shown_seconds / before.shown_seconds
+        after = State(made)
+        time = _ratio(before, after)
+        if after.verdict == "fits" and time is not None:
             kept = f"{words}{place} keeps fp32 masters, {after.estimate.filled}, {_time(time)}."
             return f"Weights are in bf16 alone, and the rate is low for that: {kept}" if time <= 1 + SLOWER else ""
     return ""
@@ -132,6 +131,13 @@ def _made_by(rule: Rule | None, run: Run) -> Run | None:
     if rule is None or not rule.when(run):
         return None
     return run_after(run, next(iter(alternatives(rule, run))), rule)
+
+
+def _ratio(before: State, after: State) -> float | None:
+    """A step's time after, of that before; None where one of them is not known."""
+    if before.shown_seconds is None or after.shown_seconds is None:
+        return None
+    return after.shown_seconds / before.shown_seconds
 
 
 def _time(ratio: float) -> str:

@@ -35,8 +35,10 @@ INSTEAD = {
 
 def needs_few_bits(run: Run) -> bool:
     """Whether the states do not fit whole, or nobody knows; adapters' are so small that few bits spare nothing."""
+    if run.adapter is not None:
+        return False
     found = estimate(replace(run, optimizer=WHOLE))
-    return run.adapter is None and (found is None or found.verdict != "fits")
+    return found is None or found.verdict != "fits"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -50,7 +52,9 @@ def finds(run: Run) -> Iterator[Hit]:
         consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
     else:
         return
-    instead = INSTEAD.get(name, "") if needs_few_bits(run) else INSTEAD.get(name) and WHOLE
+    instead = INSTEAD.get(name)
+    if instead and not needs_few_bits(run):
+        instead = WHOLE
     remedy = f"use `{instead}`" if instead else "use one of torch's or torchao's"
     edits = (Set("optimizer", instead),) if instead else ()
     yield Hit("optimizer", f"`optimizer: {name}` {consequence}; {remedy}", edits=edits)
@@ -133,6 +137,7 @@ rule = Rule(
         only("base_model: meta-llama/Llama-3.1-8B"),
         but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",), gpus="1x a100-80gb"),
         but("optimizer: lion_8bit", fires=True, kept=True),
+        but("optimizer: lion_8bit", gpus="8x a100-80gb", fires=True, kept=True),
         Example(
             gpus="",
             before="""

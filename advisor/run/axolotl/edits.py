@@ -75,8 +75,8 @@ def _set_offloading(config: Document, value: str | None) -> list[Change]:
     """``hidden_states`` asks for non-reentrant checkpoints (core/builders/base.py:592-599@0.19.0)."""
     if value is None:
         old = config.get("gradient_checkpointing") in OFFLOADING_CHECKPOINTS
-        kept: list[Change] = [Set("gradient_checkpointing", True)] if old else []
-        return kept + [Remove(key) for key in ("activation_offloading",) if key in config]
+        kept = [Set("gradient_checkpointing", True)] if old else []
+        return [*kept, Remove("activation_offloading")]
     written = "hidden_states" if value == "hidden-states" else True
     changes: list[Change] = [Set("activation_offloading", written, after="gradient_checkpointing")]
     if value == "hidden-states":
