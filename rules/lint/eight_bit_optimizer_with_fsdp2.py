@@ -52,9 +52,7 @@ def finds(run: Run) -> Iterator[Hit]:
         consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
     else:
         return
-    instead = INSTEAD.get(name)
-    if instead and not needs_few_bits(run):
-        instead = WHOLE
+    instead = (INSTEAD if needs_few_bits(run) else dict.fromkeys(INSTEAD, WHOLE)).get(name)
     remedy = f"use `{instead}`" if instead else "use one of torch's or torchao's"
     edits = (Set("optimizer", instead),) if instead else ()
     yield Hit("optimizer", f"`optimizer: {name}` {consequence}; {remedy}", edits=edits)
@@ -136,8 +134,6 @@ rule = Rule(
         but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", fixed=True),
         only("base_model: meta-llama/Llama-3.1-8B"),
         but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",), gpus="1x a100-80gb"),
-        but("optimizer: lion_8bit", fires=True, kept=True),
-        but("optimizer: lion_8bit", gpus="8x a100-80gb", fires=True, kept=True),
         Example(
             gpus="",
             before="""
