@@ -52,6 +52,7 @@ EQUIVALENT: Mapping[str, str] = {
     "does-not-fit: finds: without `run.hardware is not None`": HARDWARE,
     "eval-peak-exceeds-gpu: finds: without `if run.config.has(key)`": PLACE,
     "flash-attention: applies: without `run.precision == 'fp32'`": PLANNER,
+    "fp16-full-finetune: with_masters: without `if not run.takes_deepspeed`": WORDS,
     "fp32-embeddings: finds: without `cast is None`": BOTH,
     "fp32-training: finds: without `run.hardware is None`": HARDWARE,
     "fused-loss: cut_is_of_use: without `run.model is not None`": MODEL,

@@ -139,7 +139,7 @@ class Option:
 class NotTaken:
     """A way, or a step, that is not taken, and why; bytes and seconds of its end where it has one.
 
-    ``keeps_more``: of what is trained, than the way that is taken.
+    ``keeps_more``: of what is trained, than the way that is taken. ``edits``: how many it takes.
     """
 
     title: str
@@ -147,6 +147,7 @@ class NotTaken:
     memory: int | None = None
     seconds: float | None = None
     keeps_more: bool = False
+    edits: int | None = None
 
 
 @record

@@ -34,6 +34,7 @@ SHARDING: tuple[Way, ...] = (
     ("zero-1",),
     ("zero-2",),
     ("zero-3",),
+    ("without-deepspeed",),
     ("half-masters",),
     ("zero-2", "half-masters"),
     ("zero-3", "half-masters"),

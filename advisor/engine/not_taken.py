@@ -49,7 +49,7 @@ def _on_the_gpus(asked: Asked) -> Iterator[NotTaken]:
     ignored = (*OFFLOADS, *BRINGS_ADAPTERS)
     plan = planner(asked.options.without((*ignored, LENGTH)))(asked.run, False)
     if plan.verdict == "fits" and not plan.safe and not offloads(plan.end.run):
-        kept = _named(plan, (EIGHT_BIT, "fsdp-2", "half-masters"))
+        kept = _named(plan, (EIGHT_BIT, "fsdp-2", "half-masters", "without-deepspeed"))
         yield _way(f"Without the host, {kept}", plan, f"it changes what is trained; {_written_without(ignored)}")
 
 
@@ -94,4 +94,5 @@ def _way(title: str, plan: Plan, because: str, *, keeps_more: bool = False) -> N
         end.estimate.needed.high,
         end.shown_seconds,
         keeps_more=keeps_more,
+        edits=len(plan.steps),
     )

@@ -28,7 +28,7 @@ PER_STEP = 1.2
 """A stand-in for time where none is modelled: each step makes a run slower by so much."""
 WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05, **dict.fromkeys(REGROUPING, 1 / (BAR * EQUAL))}
 """With ``EQUAL``: FSDP2 is taken where it is the only way, or 15 % faster; what regroups the GPUs from its bar on."""
-WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters"})
+WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters", "without-deepspeed"})
 LAST_RESORT = 1e3
 """Of what loses small updates of weights: taken where it is the only way."""
 ONLY_WAYS = {"context-parallel": 1e2, "tiled-mlp": 1e2}

@@ -18,7 +18,8 @@ WORDS_OF_VERDICT = ("Fits", "Near the limit", "Does not fit", "Does not start", 
 BAR_LEAD = 7
 LEAST_BAR = 12
 MUCH = 1.15
-"""Times as fast: what was not taken and is less than that is told in JSON alone."""
+"""Times as fast: what was not taken and is less than that is told in JSON alone, unless it is as short as this:"""
+FEWER = 3
 
 
 def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = "") -> list[str]:
@@ -154,13 +155,14 @@ def _word_of(rung: Rung, answer: Answer) -> str:
 
 
 def passed_over_lines(answer: Answer, style: Style) -> list[str]:
-    """A way that was not taken though it is much faster than the one to take, or keeps more of the training; why."""
+    """A way that was not taken though it is much faster or shorter than the one to take, or keeps more; why."""
     chosen = answer.recommended
     at = chosen.seconds if chosen is not None else None
     lines: list[str] = []
     for way in answer.not_taken:
-        if way.keeps_more or (at and way.seconds and at > MUCH * way.seconds):
-            room = f", {number(way.memory)} GiB" if way.keeps_more and way.memory else ""
+        is_short = chosen is not None and way.edits is not None and FEWER * way.edits <= chosen.changes
+        if way.keeps_more or is_short or (at and way.seconds and at > MUCH * way.seconds):
+            room = f", {number(way.memory)} GiB" if (way.keeps_more or is_short) and way.memory else ""
             time = f", {seconds(way.seconds)} s a step in place of {seconds(at)}" if at and way.seconds else ""
             lines += style.prose(f"{way.title}{room}{time}; {way.because}.", "Not taken: ", indent=2)
     return lines

@@ -30,6 +30,13 @@ def applies(run: Run) -> bool:
     return run.optimizer in WIDE and not offloaded and not fsdp1_offload
 
 
+def because(_before: Run, after: Run) -> str:
+    """What states take; bitsandbytes keeps those of embeddings wide."""
+    if after.optimizer == "adamw_torch_8bit":
+        return "States take 2 bytes a parameter instead of 4 or 8."
+    return "But for embeddings, states take 2 bytes a parameter instead of 4 or 8."
+
+
 rule = Rule(
     id="eight-bit-optimizer",
     stage="fit",
@@ -42,7 +49,7 @@ rule = Rule(
         states of embeddings in 32 bits, torchao does not.
     """,
     cost="Quantized moments: usually the same loss, at times less stable.",
-    because="But for embeddings, states take 2 bytes a parameter instead of 4 or 8.",
+    because=because,
     price="Quantized moments: usually the same loss, at times less stable.",
     safe=False,
     source="https://arxiv.org/abs/2110.02861; bitsandbytes/optim/optimizer.py:431-487",

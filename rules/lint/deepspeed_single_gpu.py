@@ -29,8 +29,9 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit("deepspeed", message, (WITHOUT,))
     elif not offloads and plain.verdict != "does-not-fit" and costs(found, plain):
         message = (
-            f"ZeRO has nothing to shard on one GPU: {gib(found.needed.low)} needed with it, {gib(plain.needed.low)} "
-            f"without; remove `deepspeed`{'' if same_training(run) else ', unless its fp32 masters are wanted'}"
+            f"without DeepSpeed this one GPU needs {gib(plain.needed.low)} in place of {gib(found.needed.low)}: "
+            "there is nothing to shard; remove `deepspeed`"
+            f"{'' if same_training(run) else ', unless its fp32 masters are wanted'}"
         )
         rescues = plain.verdict == "fits" and found.verdict != "fits"
         yield Hit("deepspeed", message, (WITHOUT,), level="warning" if rescues else None)

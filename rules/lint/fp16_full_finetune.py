@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator
 
-from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, gib
+from advisor.memory import estimate
+from advisor.run.build import edited
+
+WITH_MASTERS = "deepspeed_configs/zero1.json"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -12,9 +16,19 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.zero is not None or run.fsdp_upcasts or not unscales(run):
         return
     able = run.hardware is None or run.hardware.gpu.bf16
-    remedy = "write `bf16: true`" if able else "train an adapter, or write `fp16: false` and `bf16: false`"
+    remedy = "write `bf16: true`" if able else with_masters(run)
     stop = 'the first step stops with "Attempting to unscale FP16 gradients"'
     yield Hit("fp16", f"`fp16: true` without an adapter loads the weights in fp16: {stop}; {remedy}", edits(able, run))
+
+
+def with_masters(run: Run) -> str:
+    """DeepSpeed's fp32 masters, with what they need on one GPU; else an adapter."""
+    otherwise = "train an adapter; or write `fp16: false` and `bf16: false`"
+    if not run.takes_deepspeed:
+        return otherwise
+    found = estimate(edited(run, {"zero_stage": 1}, rule.id))
+    figures = f" and needs {gib(found.needed.high)} of {gib(found.usable)}" if found is not None else ""
+    return f"add `deepspeed: {WITH_MASTERS}`, which keeps fp32 masters{figures}; or {otherwise}"
 
 
 def unscales(run: Run) -> bool:
@@ -71,6 +85,7 @@ rule = Rule(
         ),
         but("deepspeed: deepspeed_configs/zero1.json", without=("bf16",), gpus="8x v100-32gb"),
         but(without=("bf16",), gpus="", fires=True),
+        but("optimizer: muon", without=("bf16",), gpus="1x v100-32gb", fires=True),
         but("unfrozen_parameters:\n  - model.layers.31", without=("bf16",), gpus="1x a100-80gb"),
         but("bf16: true", gpus="1x a100-80gb"),
         but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("bf16",), gpus="1x a100-80gb"),

@@ -1,4 +1,4 @@
-"""Both forms of the step to half precision, really trained for two steps: what the optimizer updates, and what moves."""
+"""All forms of the step to half precision, really trained for two steps: what the optimizer updates, and what moves."""
 
 import json
 from pathlib import Path
@@ -39,11 +39,17 @@ FILLED = {
 
 
 def forms() -> dict[str, Run]:
-    """The run after each form of the step, on one GPU."""
-    start = open_configs(CONFIG, gpus="1x a100-80gb").run
+    """The run after each form of the step, on one GPU with bf16 and on one without."""
+    masters, pure = after("1x a100-80gb")
+    (without_bf16,) = after("1x t4")
+    return {"masters": masters, "pure": pure, "fp16": without_bf16}
+
+
+def after(gpus: str) -> list[Run]:
+    """The run after the step, by each of its alternatives."""
+    start = open_configs(CONFIG, gpus=gpus).run
     ends = [run_after(start, edits, RULE) for edits in alternatives(RULE, start)]
-    masters, pure = (end for end in ends if end is not None)
-    return {"masters": masters, "pure": pure}
+    return [end for end in ends if end is not None]
 
 
 def json_of(run: Run) -> dict[str, Any] | None:
@@ -65,9 +71,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("form", "dtype"), [("masters", "float32"), ("pure", "bfloat16")])
-def test_the_optimizer_updates_what_the_advisor_says(trained: dict[str, Any], form: str, dtype: str):
-    assert trained[form]["weights"] == ["bfloat16"]
+@pytest.mark.parametrize(
+    ("form", "weights", "dtype"),
+    [("masters", "bfloat16", "float32"), ("pure", "bfloat16", "bfloat16"), ("fp16", "float16", "float32")],
+)
+def test_the_optimizer_updates_what_the_advisor_says(trained: dict[str, Any], form: str, weights: str, dtype: str):
+    assert trained[form]["weights"] == [weights]
     assert trained[form]["updated"] == trained[form]["moments"] == [dtype]
     assert forms()[form].has_masters == (dtype == "float32")
 
@@ -75,3 +84,4 @@ def test_the_optimizer_updates_what_the_advisor_says(trained: dict[str, Any], fo
 def test_at_a_low_rate_masters_move_and_most_bf16_weights_do_not(trained: dict[str, Any]):
     assert trained["masters"]["moved"] > 0.9
     assert trained["pure"]["moved"] < 0.3
+    assert trained["fp16"]["moved"] > 0.9
