@@ -8,7 +8,7 @@ from advisor.engine.blocking import verdict_words
 from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.corrections import corrections
 from advisor.engine.finding import PLANNED, Finding, Report
-from advisor.engine.model_hints import likeliest_hint, unknown_model
+from advisor.engine.model_hints import as_its_base, likeliest_hint, unknown_model
 from advisor.engine.pace import NO_PACE, Pace, more_time
 from advisor.engine.what_changes import leaves_emulation, much_faster, much_slower, what_changes
 from advisor.memory.ledger import Estimate
@@ -51,7 +51,7 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bo
         case "no-gpus":
             return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
         case "unknown-model":
-            return f"No verdict, no error: {unknown_model(run)}."
+            return f"No verdict, no error: {unknown_model(run)}.{as_its_base(run)}"
         case "not-counted":
             return _uncounted(run, found)
         case _:

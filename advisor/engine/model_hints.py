@@ -3,18 +3,37 @@
 from collections.abc import Sequence
 
 from advisor.engine.finding import Report
+from advisor.engine.states import State
+from advisor.models import Architecture, resolve
 from advisor.models.search import NOWHERE
+from advisor.record import replace
 from advisor.run import Run
+from advisor.run.build import rebuilt
 from advisor.util import capital, regex
 
 CACHED = "put it in the Hugging Face cache"
 """A way for which there is no room where ``--online`` does the same."""
+WOULD = {"fits": "would fit", "tight": "might run out", "does-not-fit": "would not fit"}
 ASIDE = regex(r" \([^()]*\)")
 
 
 def unknown_model(run: Run) -> str:
     """``unknown model `acme/orca```, with what is in its way where a config of it was found."""
     return f"unknown model `{run.base_model}`{run.model_reason.removesuffix(f' ({NOWHERE})')}"
+
+
+def as_its_base(run: Run) -> str:
+    """`` As meta-llama/Llama-3.1-8B it would not fit: 61.8 of 23.4 GiB.``, of a model that is called after another."""
+    from advisor.models.fine_tunes import base_of
+
+    base = base_of(run.base_model) if run.base_model and run.hardware is not None else None
+    other = resolve(base) if base else None
+    if not isinstance(other, Architecture):
+        return ""
+    after = State(rebuilt(replace(run, model=other), run.config, run.deepspeed))
+    if after.verdict == "unknown":
+        return ""
+    return f" As {base} it {WOULD[after.verdict]}: {after.estimate.filled}."
 
 
 def unknown_model_hints(report: Report) -> str:

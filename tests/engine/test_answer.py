@@ -142,6 +142,18 @@ def test_an_unknown_model_says_how_to_make_it_known(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(("base", "would"), [("Llama-3.1-70B", "would not fit"), ("Llama-3.1-8B", "would fit")])
+def test_an_unknown_model_is_judged_as_the_one_that_it_is_called_after(tmp_path: Path, base: str, would: str):
+    named, taken = (
+        LORA.replace("meta-llama/Llama-3.1-8B", name) for name in (f"acme/{base}-legal", f"meta-llama/{base}")
+    )
+    answer, known = (answer_of(written(tmp_path, text), "1x a100-80gb") for text in (named, taken))
+    (needed,) = re.findall(r"needs (\d+\.\d) ", known.headline)
+    assert answer.headline.startswith(
+        f"No verdict, no error: unknown model `acme/{base}-legal`. As meta-llama/{base} it {would}: {needed} of "
+    )
+
+
 def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(tmp_path: Path):
     answer = answer_of(
         written(tmp_path, LORA.replace("datasets:\n  - {path: tatsu-lab/alpaca, type: alpaca}\n", "")), "1x rtx-4090"
