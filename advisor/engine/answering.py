@@ -82,19 +82,18 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
     answer = replace(answer, network=unstated_network(run))
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
         return _with_smaller_model(run, answer)
-    from advisor.engine.network import Links, network_words
+    from advisor.engine.network import Links, as_example, network_words
     from advisor.engine.room import more_room, room_for
 
     way = answer.option("F")
     room = room_for(run, instead=way is not None) if answer.verdict == "fits" else None
     taken = tuple(step.rule for step in way.steps) if way is not None else ()
-    links = Links(
-        run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
-    )
+    larger = room.micro_batch_size if room else None
+    links = Links(run, room_rules(options), taken, way.seconds if way else None, larger)
     more = more_room(run, room_rules(options)) if way is None else ""
-    answer = replace(
-        answer, room=room, more_room=more or answer.more_room, network=answer.network or network_words(links)
-    )
+    network = network_words(links if not answer.network else as_example(links))
+    network = " ".join(filter(None, (answer.network, network)))
+    answer = replace(answer, room=room, more_room=more or answer.more_room, network=network)
     if answer.verdict != "fits":
         return answer
     from advisor.engine.other_runs import with_masters, with_vllm, without_few_bits, without_few_bits_of_states

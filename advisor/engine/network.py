@@ -25,6 +25,8 @@ WORTH = 0.9
 CLOSE = 1.05
 """Times as long as the faster way that is shown anyway: what takes longer is not named next to it."""
 SHOWN = 3
+EXAMPLE = 100e9 / 8
+"""Bytes a second of a network between nodes, where none is stated: a common one of clouds."""
 DEEP_EP = frozenset({(8, 0), (9, 0)})
 """Cards that DeepEP has kernels for, by the README of axolotl's integration."""
 LINKS: Mapping[Link, str] = {"nvlink": "NVLink", "pcie": "PCIe", "pcie-slow": "slow PCIe"}
@@ -55,6 +57,8 @@ class Links:
     """Seconds of a step with it."""
     larger: int | None = None
     """The micro batch that there is room for."""
+    is_example: bool = False
+    """Whether nobody stated the network that the run has here."""
 
 
 @record(eq=False)
@@ -78,8 +82,18 @@ def network_words(links: Links) -> str:
     what = "network" if run.hardware.nodes > 1 else "link"
     ways = list(_ways(links, found.expected))[:SHOWN]
     said = f": {', '.join(way.words for way in ways)}" if ways else ""
-    whole = f"The {what} takes {share:.0%} of the step of {seconds(found.expected)} s ({link}){said}."
+    part = f"takes {share:.0%} of the step of {seconds(found.expected)} s"
+    whole = f"With {link} it {part}{said}." if links.is_example else f"The {what} {part} ({link}){said}."
     return " ".join(filter(None, (whole, _spread_words(run, run.hardware))))
+
+
+def as_example(links: Links) -> Links:
+    """The same with the network that an example speaks of, for nodes whose network nobody stated."""
+    hardware = links.run.hardware
+    if hardware is None:
+        return links
+    run = replace(links.run, hardware=replace(hardware, network_bytes_per_s=EXAMPLE))
+    return replace(links, run=run, is_example=True)
 
 
 def _spread_words(run: Run, hardware: Hardware) -> str:

@@ -206,6 +206,18 @@ def test_several_nodes_without_a_network_are_told_to_say_it(tmp_path, monkeypatc
     assert ("net=400Gb/s" in said) == is_said
 
 
+def test_a_network_that_nobody_states_is_spoken_of_by_an_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL + FSDP)
+
+    def said(gpus: str) -> str:
+        return " ".join(CliRunner().invoke(main, ["check", "--isolated", "--gpus", gpus, "run.yaml"]).output.split())
+
+    share = re.search(r"The network takes (\d+%) of the step", said("4n8x h100-80gb net=100Gb/s"))
+    assert share is not None
+    assert f"With 100 Gb/s between nodes it takes {share[1]} of the step" in said("4n8x h100-80gb")
+
+
 @pytest.mark.parametrize(
     ("line", "is_said"),
     [
