@@ -23,6 +23,8 @@ Direction = Literal["more", "less", "either"]
 OFF: Sequence[object] = (None, False, 0, "", "none", "false", "off", "no", [], {})
 """Values that turn nothing on, whatever the key."""
 ROOT = "AxolotlInputConfig"
+REINIT, AUTO = "reinit_weights", "AutoModel"
+WIDTHS: Mapping[str, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 EFFECTS: Mapping[Direction, str] = {
     "more": "the run needs more",
     "less": "the run may need less",
@@ -116,8 +118,20 @@ def uncounted(run: Run) -> tuple[Uncounted, ...]:
         there.append(AUTOTP)
     if run.stack.trainer == "axolotl":
         written = run.config.values_mapping
-        there += [row for row in rows() if row.top in written and is_on(run, row)]
+        there += [row for row in rows() if row.top in written and is_on(run, row) and not _is_as_counted(run, row)]
     return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in there)
+
+
+def _is_as_counted(run: Run, row: Row) -> bool:
+    """Whether weights that are built from the model's config take what loaded ones do.
+
+    They are in the dtype that the config names, which an Auto class reads and another does not, and in full bits:
+    axolotl/loaders/model.py:941-956@0.19.0; transformers/modeling_utils.py:1489@5.16.1.
+    """
+    if row.key != REINIT or run.model is None or run.quantization is not None:
+        return False
+    is_auto = str(run.config.get("model_type") or AUTO).startswith(AUTO)
+    return is_auto and WIDTHS.get(run.model.dtype) == run.compute_bytes
 
 
 def _is_on_in_deepspeed(run: Run, row: Row) -> bool:

@@ -244,9 +244,9 @@ def test_time_is_told_by_the_token_where_an_edit_changes_how_many_a_step_has():
 
 
 def test_a_key_that_is_not_counted_leads_to_what_measures_it(tmp_path: Path):
-    file = written(tmp_path, LORA + "reinit_weights: true\n")
+    file = written(tmp_path, LORA + "use_eaft: true\n")
     answer = answer_of(file, "1x b300")
-    assert answer.headline.startswith("No verdict, no error: `reinit_weights` is not counted")
+    assert answer.headline.startswith("No verdict, no error: `use_eaft` is not counted")
     assert answer.action.startswith("To measure it, a few steps: `advisor verify ")
 
 

@@ -22,7 +22,7 @@ TABLE: Any = json.loads(Path(uncounted.__file__).with_name("keys.json").read_tex
 DEEPSPEED: Any = json.loads(Path(uncounted.__file__).with_name("deepspeed_keys.json").read_text(encoding="utf-8"))
 FITTING = {"base_model": "Qwen/Qwen2.5-0.5B", "sequence_len": 512, "datasets": [{"path": "d"}], "learning_rate": 1e-5}
 LARGE = {"base_model": "meta-llama/Llama-3.1-8B"}
-MORE = {"reinit_weights": True}
+MORE = {"use_eaft": True}
 CARD, SMALL_CARD = "1x a100-80gb", "1x rtx-4090"
 
 
@@ -102,7 +102,12 @@ def test_a_new_key_would_be_found() -> None:
         ({}, CARD, "fits"),
         (MORE, CARD, "unknown"),
         ({**MORE, **LARGE}, SMALL_CARD, "does-not-fit"),
-        ({"reinit_weights": None}, CARD, "fits"),
+        ({"use_eaft": None}, CARD, "fits"),
+        ({"reinit_weights": True}, CARD, "fits"),
+        ({"reinit_weights": True, "bf16": False}, CARD, "unknown"),
+        ({"reinit_weights": True, "model_type": "Qwen2ForCausalLM"}, CARD, "unknown"),
+        ({"reinit_weights": True, "model_type": "AutoModelForCausalLM"}, CARD, "fits"),
+        ({"reinit_weights": True, "adapter": "qlora", "load_in_4bit": True}, CARD, "unknown"),
         ({"layer_offloading": True}, CARD, "fits"),
         ({"layer_offloading": True, **LARGE}, SMALL_CARD, "unknown"),
         ({"layer_offloading": False, **LARGE}, SMALL_CARD, "does-not-fit"),
@@ -127,7 +132,7 @@ def test_the_finding_names_the_key_and_what_is_counted() -> None:
     found = next(finding for finding in report.findings if finding.rule == "memory-not-counted")
     assert report.verdict == "unknown"
     assert report.estimate is not None
-    assert "`reinit_weights` is not counted (weights that are built from the config" in found.message
+    assert "`use_eaft` is not counted (copies of the logits in its loss" in found.message
     assert "no verdict" in found.message
 
 
@@ -160,13 +165,13 @@ def test_the_screens_say_that_there_is_no_verdict(file: str) -> None:
 def test_json_names_the_key(file: str) -> None:
     found = json.loads(said("estimate", file, "--gpus", CARD, "--output-format", "json"))
     assert found["verdict"] == "unknown"
-    what = "weights that are built from the config: in its dtype, and never quantized"
-    assert found["memory"]["uncounted"] == [{"key": "reinit_weights", "what": what, "memory": "more"}]
+    what = "copies of the logits in its loss"
+    assert found["memory"]["uncounted"] == [{"key": "use_eaft", "what": what, "memory": "more"}]
 
 
 def test_a_launch_is_told_that_there_is_no_verdict() -> None:
     assert in_one_line(advisor.check({**FITTING, **MORE}, gpus=CARD)).startswith(
-        "no verdict: `reinit_weights` is not counted; "
+        "no verdict: `use_eaft` is not counted; "
     )
 
 
