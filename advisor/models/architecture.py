@@ -84,6 +84,12 @@ class Architecture:
         return counts
 
     @cached_property
+    def vocabulary_modules(self) -> frozenset[str]:
+        """The last names of the embedding and the head."""
+        modules = (tensor.module for tensor in self.tensors if tensor.kind in ("embedding", "head"))
+        return frozenset(["lm_head", *(module.rsplit(".", 1)[-1] for module in modules)])
+
+    @cached_property
     def has_experts(self) -> bool:
         """Whether any layer chooses among experts."""
         return any(block.mlp is not None and block.mlp.experts for block in self.blocks)

@@ -23,8 +23,11 @@ IN_HEADLINE: Mapping[str, tuple[str, ...]] = {
     "no-gpus": ("unknown-hardware", "unknown-model"),
 }
 """Where there is no verdict for this reason, the headline says what these rules say."""
-BY_STEP: Mapping[str, str] = {"adapters-on-experts": "adapters-off-experts"}
-"""Warnings without an edit of their own, and the step of the fit that does what they ask for."""
+BY_STEP: Mapping[str, str] = {
+    "adapters-on-experts": "adapters-off-experts",
+    "modules-to-save-embeddings": "embeddings-not-saved",
+}
+"""Findings without an edit of their own, and the step of the fit that does what they ask for."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)| by axolotl\b|(?:: |, since |, so |, and axolotl |, which (?:drops|stops|evaluates) ).*")
 PACKS = "packing"

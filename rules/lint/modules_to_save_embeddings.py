@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from advisor import GIB, Hit, Rule, Run, but, gib, only, without
 from advisor.memory import estimate
-from advisor.models import Architecture
 from advisor.record import replace
 
 KEY = "lora_modules_to_save"
@@ -19,7 +18,7 @@ def finds(run: Run) -> Iterator[Hit]:
         or any(run.config.get(key) for key in ("tokens", "added_tokens_overrides"))
     ):
         return
-    named = [name for name in run.lora.modules_to_save if name in vocabulary_modules(run.model)]
+    named = [name for name in run.lora.modules_to_save if name in run.model.vocabulary_modules]
     if not named:
         return
     rest = tuple(name for name in run.lora.modules_to_save if name not in named)
@@ -29,12 +28,6 @@ def finds(run: Run) -> Iterator[Hit]:
         names = " and ".join(f"`{name}`" for name in named)
         why = "needed for new tokens alone, whose rows `peft_trainable_token_indices` trains for less"
         yield Hit(KEY, f"`{KEY}` trains full copies of {names}: {gib(cost)} more at the peak; {why}")
-
-
-def vocabulary_modules(model: Architecture) -> frozenset[str]:
-    """The last names of the embedding and the head."""
-    modules = (tensor.module for tensor in model.tensors if tensor.kind in ("embedding", "head"))
-    return frozenset(["lm_head", *(module.rsplit(".", 1)[-1] for module in modules)])
 
 
 rule = Rule(

@@ -54,6 +54,13 @@ def _set_precision(config: Document, value: object) -> list[Change]:
     return changes + [Remove(key) for key in ("float32", "float16", "bfloat16") if key in config]
 
 
+def _set_saved(config: Document, value: list[str]) -> list[Change]:
+    """The modules that are trained whole; without any, what ties them goes too."""
+    if value:
+        return [Set("lora_modules_to_save", value, after="lora_alpha")]
+    return [Remove(key) for key in ("lora_modules_to_save", "peft_ensure_weight_tying") if key in config]
+
+
 def _set_attention(config: Document, value: str) -> list[Change]:
     """The canonical key; the legacy flags are rejected with it."""
     stale: list[Change] = [Remove(key) for key in LEGACY_ATTENTION if key in config]
@@ -262,7 +269,7 @@ EDITS: dict[str, Editor] = {
     "lora_attention_kernels": _set_attention_kernels,
     "lora_kernels": _set_lora_kernels,
     "tiled_mlp_shards": _set_tiles,
-    "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
+    "lora_modules_to_save": _set_saved,
     "ensure_tying": plain("peft_ensure_weight_tying", "lora_modules_to_save"),
     "load_in_4bit": _set_4bit,
     "quantize_moe_experts": _set_packed_experts,
