@@ -76,6 +76,7 @@ EQUIVALENT: Mapping[str, str] = {
     "large-vocabulary-logits: finds: without `logits(found) < LEAST`": QUICK,
     "large-vocabulary-logits: finds: without `run.model is None`": MODEL,
     "larger-micro-batch: when: without `run.gradient_accumulation_steps > 1`": EDITLESS,
+    "learning-rate-unusual: far_of: without `if above`": LEVEL,
     "learning-rate-unusual: degrades_soon: without `run.adapter is None`": LEVEL,
     "learning-rate-unusual: degrades_soon: without `run.model is not None`": MODEL,
     "learning-rate-unusual: degrades_soon: without `run.model.parameters >= LARGE`": LEVEL,

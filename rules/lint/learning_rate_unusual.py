@@ -14,6 +14,8 @@ FAR = 20
 """From here on it is a warning."""
 FAR_OF_ALL_WEIGHTS = 4
 """The same above the band of all weights, where answers degrade sooner: of preferences, and of large models."""
+FAR_OF_ADAPTERS = 10
+"""The same below the band of adapters, which learn next to nothing there."""
 OF_ADAPTERS = 10
 """Times the rate of all weights, which adapters learn best at: https://thinkingmachines.ai/blog/lora/."""
 LARGE = 4e9
@@ -40,8 +42,7 @@ def finds(run: Run) -> Iterator[Hit]:
     elif band is not None and (beyond := outside(rate, band.low, band.high)) >= (BEYOND_WEAK if band.weak else BEYOND):
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
-        far = FAR_OF_ALL_WEIGHTS if degrades_soon(run) and rate > band.high else FAR
-        level = "warning" if beyond >= far and not band.weak else None
+        level = "warning" if beyond >= far_of(run, rate > band.high) and not band.weak else None
         side = "above" if rate > band.high else "below"
         said = f"is {beyond:.0f} times {side} what is published" if level else "could be a slip"
         message = f"`learning_rate: {rate_shown(rate)}` {said}: runs of {what} take {ends}"
@@ -49,6 +50,13 @@ def finds(run: Run) -> Iterator[Hit]:
     elif band is not None and run.rl is not None and run.adapter is not None and rate <= band.default / OF_ADAPTERS:
         message = f"`learning_rate: {rate_shown(rate)}` is what all weights take: adapters learn little at it"
         yield Hit("learning_rate", f"{message}; with `rl: {run.rl}` {rate_shown(band.default)} is usual for them")
+
+
+def far_of(run: Run, above: bool) -> int:
+    """How many times outside of its band a rate spoils a run."""
+    if above:
+        return FAR_OF_ALL_WEIGHTS if degrades_soon(run) else FAR
+    return FAR_OF_ADAPTERS if run.adapter is not None else FAR
 
 
 def degrades_soon(run: Run) -> bool:
@@ -73,7 +81,8 @@ rule = Rule(
         axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
         configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
-        times, from four times above them where preferences or a large model train all weights, and beyond all. A note
+        times, from ten times below them for adapters, from four times above them where preferences or a large model
+        train all weights, and beyond all. A note
         also where adapters learn from preferences at the rate of all weights.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
@@ -103,6 +112,7 @@ rule = Rule(
         only("base_model: meta-llama/Llama-3.1-8B", "rl: dpo", "learning_rate: 5e-8"),
         only("base_model: meta-llama/Llama-3.1-8B", "learning_rate: 2e-4", fires=True),
         but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "learning_rate: 2e-5"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "learning_rate: 2e-6", fires=True),
         but("adapter: ${ADAPTER}"),
         but("rl: dpo", fires=True),
         but("optimizer: muon"),

@@ -198,6 +198,13 @@ def test_a_rate_that_is_far_off_is_told_before_what_is_faster(tmp_path, monkeypa
     assert bool(found["runs"][0]["answer"]["rate"]) == is_said
 
 
+@pytest.mark.parametrize(("rate", "is_said"), [("2e-6", True), ("4e-6", False)])
+def test_a_rate_at_which_adapters_learn_nothing_is_told_first(make_run, rate, is_said):
+    run = make_run(SPREAD.replace("30B-A3B", "8B") + f"learning_rate: {rate}\n", "8x h200")
+    (hit,) = built_in_rules("lint")["learning-rate-unusual"].finds(run)
+    assert (hit.level == "warning") == ("is 10 times below what is published: runs of LoRA" in hit.message) == is_said
+
+
 @pytest.mark.parametrize(("gpus", "is_said"), [("2n8x h200", True), (CLUSTER, False), ("8x h200", False)])
 def test_several_nodes_without_a_network_are_told_to_say_it(tmp_path, monkeypatch, gpus, is_said):
     monkeypatch.chdir(tmp_path)
