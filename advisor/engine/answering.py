@@ -177,6 +177,17 @@ def _recommended(options: Sequence[Option]) -> list[Option]:
 
 
 def _holds(options: Sequence[Option]) -> Callable[[Option], bool]:
-    """Whether a way that does not start is the same once another has repaired what stops it."""
-    repaired = [{step.rule for step in option.steps} for option in options if option.command and option.starts]
-    return lambda option: option.starts or not repaired or {step.rule for step in option.steps} <= repaired[0]
+    """Whether a way that does not start is the same once another has repaired what stops it, and does more than that.
+
+    One that only corrects more is to be taken itself: the correction must be made in any case.
+    """
+    repaired = [option.steps for option in options if option.command and option.starts]
+
+    def holds(option: Option) -> bool:
+        if option.starts or not repaired:
+            return True
+        own, other = {step.rule for step in option.steps}, {step.rule for step in repaired[0]}
+        only_corrects = all(step.memory is None for step in repaired[0] if step.rule not in own)
+        return own <= other and not only_corrects
+
+    return holds

@@ -98,9 +98,9 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     says_so = option.training == "same" or option.command is None or option.title in {"changes training", NO_MASTERS}
     title = option.title if says_so else f"{option.title}: changes training"
     title += _near_limit(option)
-    if not option.starts and option.recommended:
+    if not option.starts and option.command is not None:
         title += ", once corrected"
-    elif not option.starts or option.command is None:
+    elif option.command is None:
         best = option.best_of(now)
         reached = "no way: does not start" if not option.starts else "no way"
         reached += f": {number(best)} GiB at best" if best is not None else ""

@@ -91,8 +91,9 @@ def options(report: Report, answer: Answer) -> str:
 
 def _row(option: Option, now: Estimate) -> tuple[str, ...]:
     """One option in figures."""
-    name = f"{tag('b', option.letter)} {plain(option.title)}"
-    if option.command is None or not (option.starts or option.recommended):
+    title = option.title if option.starts or option.command is None else f"{option.title}, once corrected"
+    name = f"{tag('b', option.letter)} {plain(title)}"
+    if option.command is None:
         best = option.best_of(now)
         return f"{name}: no way" + (f", {number(best)} GiB at best" if best is not None else ""), "", "", "", ""
     return name, str(option.changes or ""), *_figures(option.end, option.tokens_per_second)

@@ -193,8 +193,8 @@ fsdp_config:
         (
             "type: alpaca",
             "type: sharegpt",
-            "Does not start: `type: sharegpt`, since the type has been removed (line 3). ",
-            "Correct line 3 by hand: write `type: chat_template`, ",
+            "Does not start: `type: sharegpt`, since the type has been removed (line 3).",
+            "--fix --unsafe-fixes repairs it in 3 edits, and changes what is trained, ",
         ),
         (
             "bf16: true\n",
@@ -205,8 +205,8 @@ fsdp_config:
         (
             "lora_target_linear: true\n",
             "",
-            "Does not start: `adapter: lora` without `lora_target_*` (line 9). ",
-            "Correct line 9 by hand: write for example `lora_target_linear: true`. ",
+            "Does not start: `adapter: lora` without `lora_target_*` (line 9).",
+            "--fix --unsafe-fixes repairs it in 3 edits, and changes what is trained, ",
         ),
     ],
 )

@@ -30,11 +30,13 @@ def row(report: Report, letter: str) -> str:
     return next(line for line in lines(report) if line.startswith(f"{letter}  "))
 
 
-def test_an_option_that_does_not_start_is_no_way_next_to_one_that_does():
+def test_an_option_that_no_edits_start_is_no_way_next_to_one_that_starts():
     stopped = replace(SAME, starts=False, recommended=False)
-    report = with_options(stopped, replace(OTHER, recommended=True))
+    report = with_options(replace(stopped, command=None, end=None), replace(OTHER, recommended=True))
     assert row(report, "A") == "A  same training: no way: does not start"
     assert row(report, "B").split()[-2:] == ["--fix", "--unsafe-fixes"]
+    report = with_options(stopped, replace(OTHER, recommended=True))
+    assert row(report, "A").startswith("A  same training, once corrected")
 
 
 def test_one_that_starts_after_a_correction_has_its_figures():
