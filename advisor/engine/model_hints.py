@@ -27,7 +27,7 @@ def as_its_base(run: Run) -> str:
     from advisor.models.fine_tunes import base_of
 
     base = base_of(run.base_model) if run.base_model and run.hardware is not None else None
-    other = resolve(base) if base else None
+    other = resolve(run.base_model, model_config=base) if base else None
     if not isinstance(other, Architecture):
         return ""
     after = State(rebuilt(replace(run, model=other), run.config, run.deepspeed))
