@@ -20,6 +20,7 @@ GEMM = "arXiv:2001.08361, 2.1: 2 operations a weight and token forward, 4 backwa
 ATTENTION = "arXiv:2307.08691, 4.1: 4 x keys x width operations a token, 2.5 times as many backward"
 TRAFFIC = "modeling_llama.py in transformers: what each operation reads and writes, counted"
 HEAD = "cross entropy: what it reads and writes of each logit"
+INT8 = "arXiv:2208.07339, 3: a mixed-precision decomposition of the input"
 QLORA = "arXiv:2305.14314, 3: weights are dequantized for each pass"
 LORA = "arXiv:2106.09685, 4.1: two narrow products for each target"
 NORM_BYTES = {"rms": 36, "layer": 8, "none": 0}
@@ -108,6 +109,8 @@ class Work:
             yield self.adapters(block, self.run.lora)
         if self.run.quantization in self.constants.dequantize_cost:
             yield self.dequantization(block)
+        elif self.is_int8:
+            yield self.int8(block)
 
     def again(self, block: Block) -> list[LinearShape]:
         """The linears of a tiled MLP, whose forward its backward runs once more: ulysses_sp.py:854-973@0.18.9.
@@ -125,7 +128,10 @@ class Work:
 
     def linears(self, block: Block) -> Amount:
         """Matrix products, and what each of them reads and writes."""
-        passes = block.count * (self.forwards + (1 if self.run.adapter else 2))
+        backward = 1 if self.run.adapter else 2
+        passes = block.count * (self.forwards + backward)
+        in_int8 = self.forwards * (1 - 1 / self.constants.int8_gemm_rate.value) if self.is_int8 else 0.0
+        computed = passes - block.count * in_int8
         weights = weights_of(block)
         widths = sum(linear.n_in + linear.n_out for linear in block.linears)
         again = block.count * sum(linear.n_in * linear.n_out for linear in self.again(block))
@@ -135,7 +141,7 @@ class Work:
             "linear layers",
             "compute",
             GEMM,
-            operations=2.0 * self.run.tokens * (passes * sum(active for _, active in weights) + again),
+            operations=2.0 * self.run.tokens * (computed * sum(active for _, active in weights) + again),
             rate=self.card.gemm_flops(self.model.hidden_size),
             moved=2.0 * (moved + again + self.run.tokens * rewritten),
         )
@@ -214,6 +220,22 @@ class Work:
         read = block.count * ((self.forwards + 1) * elements + again)
         return self.amount("dequantization", "element-wise", QLORA, moved=read * 2.5 * cost)
 
+    @property
+    def is_int8(self) -> bool:
+        """Whether the products of the forward are taken in int8, and those of the backward in half precision."""
+        return self.run.quantization == "int8"
+
+    def int8(self, block: Block) -> Amount:
+        """What is around the int8 products: inputs quantized but for outliers, outputs scaled, weights cast back."""
+        made, cast = self.constants, self.constants.int8_cast_bytes.value if self.run.precision == "bf16" else 0.0
+        inputs, outputs = (
+            sum(widths) for widths in zip(*((one.n_in, one.n_out) for one in block.linears), strict=True)
+        )
+        moved = (made.int8_input_bytes.value + cast) * inputs + (made.int8_output_bytes.value + cast) * outputs
+        weights = made.int8_weight_bytes.value * sum(one.n_in * one.n_out for one in block.linears)
+        moved = block.count * (self.forwards * self.run.tokens * moved + weights)
+        return self.amount("int8", "element-wise", INT8, moved=moved)
+
     def of_head(self) -> Iterator[Amount]:
         """The output layer, which is not checkpointed, and the loss over its logits."""
         lora, loss = self.run.lora, self.run.loss
@@ -240,7 +262,8 @@ class Work:
                 is_target(self.run.lora, one) for one in block.linears
             )
         if self.run.quantization is not None:
-            forward += self.constants.dequantize_launches.value * len(block.linears)
+            each = self.constants.int8_launches if self.is_int8 else self.constants.dequantize_launches
+            forward += each.value * len(block.linears)
         return forward * (self.forwards + self.constants.backward_launches.value)
 
 

@@ -105,9 +105,36 @@ class Constants:
     dequantize_cost: Table = field(
         default_factory=lambda: {
             "nf4": Constant(2.0, "time of dequantization, of its memory traffic", "table look-ups"),
-            "int8": Constant(2.0, "time of dequantization, of its memory traffic", "as nf4"),
             "gptq": Constant(5.0, "time of dequantization, of its memory traffic", "shifts and masks", (QWEN,)),
         }
+    )
+    int8_gemm_rate: Constant = Constant(
+        1.6,
+        "rate of int8 products, of half precision's",
+        "arXiv:2208.07339, table 3: 1.43 to 1.67, widths 1536 to 4096",
+    )
+    int8_input_bytes: Constant = Constant(
+        12,
+        "bytes that an int8 layer moves for each input and forward: outliers are looked for, the rest is quantized",
+        "bitsandbytes/backends/cuda/ops.py:214-254@0.50.2: 4 absolute values, 3 compared, 2 searched, 3 quantized",
+    )
+    int8_output_bytes: Constant = Constant(
+        14,
+        "bytes that an int8 layer moves for each output and forward: int32 to fp16, then the outliers' product",
+        "bitsandbytes/backends/cuda/ops.py:79-210@0.50.2: 4 written, 6 scaled, 4 added to",
+    )
+    int8_cast_bytes: Constant = Constant(
+        4,
+        "bytes of a cast between bf16 and fp16, of inputs and outputs",
+        "bitsandbytes/autograd/_functions.py:140@0.50.2",
+    )
+    int8_weight_bytes: Constant = Constant(
+        7,
+        "bytes that the backward moves for each int8 weight",
+        "bitsandbytes/autograd/_functions.py:237@0.50.2: cast, scaled",
+    )
+    int8_launches: Constant = Constant(
+        24, "operations that an int8 linear layer adds, one of which waits for the GPU", "bitsandbytes 0.50.2, counted"
     )
     adapter_bytes: Constant = Constant(
         6,
