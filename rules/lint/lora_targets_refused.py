@@ -51,7 +51,7 @@ def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
     named = bool(run.config.get("lora_target_parameters"))
     where = "`lora_target_parameters`" if named else "targets that PEFT moves to the experts' stacked parameters"
     edits = () if named else name_the_rest(run)
-    if lora.dropout and not named:
+    if lora.dropout and not named and not drops_elsewhere(run):
         message = f"`lora_dropout: {run.config.get('lora_dropout')}` with {where}: PEFT has no dropout for parameters"
         remedy = "name the attention's layers alone" if edits else "set it to 0"
         yield Hit("lora_dropout", f"{message}, and stops once the model is loaded; {remedy}", edits or NO_DROPOUT)
@@ -59,6 +59,11 @@ def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
         message = f"`peft_use_dora: true` with {where}: PEFT has no DoRA for parameters"
         remedy = "name the attention's layers alone" if edits else "set it to false"
         yield Hit("peft_use_dora", f"{message}, and stops once the model is loaded; {remedy}", edits)
+
+
+def drops_elsewhere(run: Run) -> bool:
+    """Whether axolotl builds the experts' adapters without dropout and says so: loaders/adapter.py:244-290@0.19.0."""
+    return run.stack.trainer == "axolotl" and run.stack.at_least("axolotl", "0.17.0")
 
 
 def name_the_rest(run: Run) -> tuple[Change, ...]:
@@ -112,8 +117,8 @@ rule = Rule(
         are transformers', and change: the decoders of multimodal models moved into one `model`, and experts became
         stacked parameters. Targets that experts' linear layers were called by are moved to those stacks, both halves
         of a fused one together; an adapter on a parameter changes the weight itself, so that it has no input to drop
-        from and no norms for DoRA. The routers of Llama 4 and PhiMoE are linear layers that return their choice as
-        well.
+        from and no norms for DoRA. From 0.17.0 on, axolotl leaves the dropout of those away. The routers of Llama 4 and
+        PhiMoE are linear layers that return their choice as well.
     """,
     cost="The experts get no adapters; or, where it is set to 0, no dropout.",
     safe=False,
@@ -149,6 +154,7 @@ rule = Rule(
         ),
         but("base_model: zai-org/GLM-4.5-Air", "lora_target_modules: [q_proj, up_proj, down_proj]", fires=True),
         Example(
+            stack={"axolotl": "0.16.1"},
             before="""
                 base_model: arcee-ai/Trinity-Nano-Preview
                 adapter: lora
@@ -170,6 +176,8 @@ rule = Rule(
                 lora_dropout: 0.05
             """,
         ),
+        but(stack={"axolotl": "0.19.0"}),
+        but(stack={"trainer": "hf-trainer"}, fires=True),
         but(
             "base_model: zai-org/GLM-4.5-Air",
             "peft_use_dora: true",
@@ -224,6 +232,7 @@ rule = Rule(
         but("lora_target_modules: [q_proj, router]", without=("lora_target_linear",), fires=True),
         but("base_model: ai21labs/Jamba-v0.1"),
         Example(
+            stack={"axolotl": "0.16.1"},
             before="""
                 base_model: zai-org/GLM-4.5-Air
                 adapter: lora

@@ -70,7 +70,6 @@ STOPPED_LATER = {
     ("qwen3.5/27b-qlora-fsdp.yaml", "double-checkpointing"),
     ("qwen3.5/35b-a3b-moe-qlora-fsdp.yaml", "double-checkpointing"),
     ("trinity/trinity-nano-preview-qlora.yaml", "lora-kernels-unpatchable"),  # the gate of afmoe's attention
-    ("trinity/trinity-nano-preview-qlora.yaml", "lora-targets-refused"),  # dropout on experts' stacks
     ("voxtral/voxtral-mini-audio-qlora.yml", "lora-kernels-unpatchable"),
     ("voxtral/voxtral-mini-audio-qlora.yml", "lora-targets-refused"),  # names before transformers 5.10.1
     ("voxtral/voxtral-mini-qlora.yml", "lora-kernels-unpatchable"),

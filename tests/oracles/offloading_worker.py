@@ -5,14 +5,11 @@ Runs where TRL is installed (axolotl_venv.py). The CPU stands for the card: what
 card's, what TRL makes for the host is counted apart, and streams do nothing.
 """
 
-import ast
-import importlib.util
 import json
 import os
 import sys
 import weakref
 from contextlib import ExitStack
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -29,20 +26,10 @@ from .axolotl_kernels import DictDefault, loaded_alone
 from .families import FAMILIES
 from .offloading_cases import CASES, LAYERS, TOKENS, Case
 from .trace import Setting, adapted, decoder_layers, own_loss, watch
+from .without_imports import function
 
 mixins = loaded_alone("axolotl.core.trainers.mixins", "activation_checkpointing")
 CARD = property(lambda _tensor: torch.device("cuda"))
-
-
-def method(path: str, name: str, **known: Any) -> Any:
-    """A method out of a module that itself would import all of axolotl."""
-    spec = importlib.util.find_spec("axolotl")
-    assert spec is not None and spec.submodule_search_locations is not None
-    file = Path(spec.submodule_search_locations[0], path)
-    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-    (found,) = (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name)
-    exec(compile(ast.Module([found], []), str(file), "exec"), known)
-    return known[name]
 
 
 def no(*_arguments: object) -> bool:
@@ -51,9 +38,9 @@ def no(*_arguments: object) -> bool:
 
 
 asked = {"torch": torch, "os": os, "is_deepspeed_zero3_enabled": no, "get_linear_embedding_layers": no}
-apply_checkpointing = method("loaders/model.py", "_apply_activation_checkpointing")
-configure_embeddings = method("loaders/model.py", "_configure_embedding_dtypes", **asked)
-configure_trainer = method("core/builders/base.py", "_configure_gradient_checkpointing")
+apply_checkpointing = function("loaders/model.py", "_apply_activation_checkpointing")
+configure_embeddings = function("loaders/model.py", "_configure_embedding_dtypes", **asked)
+configure_trainer = function("core/builders/base.py", "_configure_gradient_checkpointing")
 
 
 class CardRecorder(Recorder):

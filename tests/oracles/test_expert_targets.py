@@ -1,6 +1,7 @@
 # pyright: basic
 """Which adapters PEFT makes of targets that experts' linear layers were called by: built on the meta device."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from advisor.opening import open_configs
 from advisor.run.axolotl.expert_targets import all_linear_by_name
 
 from .test_parameter_counts import ENTRIES, VARIANTS, built
+from .without_imports import function
 
 pytestmark = pytest.mark.oracle
 
@@ -98,6 +100,24 @@ def test_a_router_that_returns_its_choice_stops_in_peft(model_type: str):
     assert isinstance(router.base_layer(rows), tuple)
     with pytest.raises(AttributeError, match="tuple"):
         router(rows)
+
+
+@pytest.mark.parametrize("model_type", ["glm4_moe", "afmoe"])
+def test_axolotl_leaves_the_dropout_of_moved_targets_away(model_type: str):
+    is_moved = function("loaders/adapter.py", "_peft_will_auto_convert_target_params")
+    lora = peft.LoraConfig(r=RANK, target_modules=linear_names(built(config_of(model_type))), lora_dropout=0.05)
+    assert is_moved(built(config_of(model_type)), lora)
+    with pytest.raises(ValueError, match="dropout"):
+        peft.get_peft_model(built(config_of(model_type)), copy.deepcopy(lora), low_cpu_mem_usage=True)
+    wrapper = peft.tuners.lora.layer.ParamWrapper
+    before = wrapper.__init__
+    try:
+        function("loaders/adapter.py", "_patch_peft_param_wrapper_dropout")()
+        adapted = peft.get_peft_model(built(config_of(model_type)), lora, low_cpu_mem_usage=True)
+    finally:
+        wrapper.__init__ = before
+        del wrapper._axolotl_dropout_patched
+    assert any(isinstance(module, wrapper) for module in adapted.modules())
 
 
 @pytest.mark.parametrize("model_type", [*MOVED, *NOT_MOVED])
