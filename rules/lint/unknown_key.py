@@ -51,7 +51,7 @@ def finds(run: Run) -> Iterator[Hit]:
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
-            yield from_elsewhere(found, synonym)
+            yield from_elsewhere(run, found, synonym)
             continue
         place_of_it = elsewhere(table, found)
         meant = None if place_of_it else nearest(found.key, candidates(found.level), found.siblings)
@@ -99,12 +99,17 @@ def candidates(level: str) -> tuple[str, ...]:
     return tuple(name for part in rows for name, row in part.items() if "deprecated" not in row)
 
 
-def from_elsewhere(found: Found, synonym: Synonym) -> Hit:
+def from_elsewhere(run: Run, found: Found, synonym: Synonym) -> Hit:
     """A key of another trainer's, under its name here. One that is written twice is not renamed."""
     means = synonym.means
     head = f"`{found.key}` is not a key of axolotl, which drops it silently"
     if means in found.siblings:
-        return Hit(found.at, f"{head}; `{means}` is there already: remove it", on_key=True)
+        is_said = synonym.when_true and found.value is True and run.config.get(means) == synonym.when_true
+        edits = (Remove(found.path),) if is_said else ()
+        return Hit(found.at, f"{head}; `{means}` is there already: remove it", edits, on_key=True)
+    if synonym.when_true and found.value is True:
+        edits = (Remove(found.path), Set(means, synonym.when_true))
+        return Hit(found.at, f"{head}; write `{means}: {synonym.when_true}`", edits, on_key=True)
     if not synonym.same:
         return Hit(found.at, f"{head}; here the key is `{means}`, with other values", on_key=True)
     edits = (Rename(found.path, means),) if means not in OF_THE_BATCH else ()
@@ -221,6 +226,29 @@ rule = Rule(
                 pad_to_sequence_len: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                use_flash_attention: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        but("use_flash_attention: false", fires=True, kept=True),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                use_flash_attention: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        but("attn_implementation: sdpa", fires=True, kept=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
