@@ -20,7 +20,7 @@ from advisor.engine.headline import (
 )
 from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.not_taken import not_taken
-from advisor.engine.options import Options, room_rules
+from advisor.engine.options import Options, planner, room_rules
 from advisor.engine.pace import Pace, unstated_network
 from advisor.engine.ways_out import Asked, options_of
 from advisor.engine.what_changes import is_out_of_emulation
@@ -81,7 +81,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
     """
     answer = replace(answer, network=unstated_network(run))
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
-        return _with_smaller_model(run, answer)
+        return _with_smaller_model(run, options, answer)
     from advisor.engine.network import Links, as_example, network_words
     from advisor.engine.room import more_room, room_for
 
@@ -103,15 +103,16 @@ def _with_outlook(run: Run, options: Options, answer: Answer, *, is_low: bool) -
     return replace(answer, few_bits=few_bits, masters=masters, vllm=with_vllm(run))
 
 
-def _with_smaller_model(run: Run, answer: Answer) -> Answer:
-    """The same with the smaller model that needs no edit, where no edit makes this one fit as it is trained."""
+def _with_smaller_model(run: Run, options: Options, answer: Answer) -> Answer:
+    """The same with the largest smaller model that fits, where no edit makes this one fit as it is trained."""
     same = answer.option("A")
     is_open = same is not None and (same.command is not None or not same.starts)
     if answer.verdict != "does-not-fit" or is_open:
         return answer
     from advisor.engine.smaller_model import smaller_model
 
-    return replace(answer, smaller_model=smaller_model(run))
+    plan = planner(options)
+    return replace(answer, smaller_model=smaller_model(run, lambda other: plan(other, True)))
 
 
 def _with_found(report: Report, answer: Answer) -> Answer:

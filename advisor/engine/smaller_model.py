@@ -1,36 +1,44 @@
-"""The largest smaller model that would train as a run is written."""
+"""The largest smaller model that would train as a run is written, or with edits that train the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from advisor.documents import Set
 from advisor.engine.regression import new_errors
-from advisor.engine.states import State
+from advisor.engine.states import Plan, State
 from advisor.models import Unknown, resolve
 from advisor.models.catalogue import entries, lookup, names
 from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import with_config
-from advisor.util import regex
+from advisor.util import counted, regex
 
 MOST = 6
 """Smaller models that are tried, the largest first."""
+PLANNED = 2
+"""So many of them with edits."""
 SIZE = regex(r"\d+(?:\.\d+)?[bm](?=-|$)")
 GENERATION = regex(r"(llama-3)\.\d")
 """Sizes of Llama 3 came out under several numbers."""
 
 
-def smaller_model(run: Run) -> str:
-    """The largest smaller model of the same make that fits as the run is written; empty where none is known."""
-    for name in _smaller(run):
+def smaller_model(run: Run, plan: Callable[[Run], Plan]) -> str:
+    """The largest smaller model of the same make that fits, as the run is written or after its plan; or nothing.
+
+    Only the two largest are planned for.
+    """
+    for place, name in enumerate(_smaller(run)):
         other = resolve(name)
         if isinstance(other, Unknown):
             continue
         made = with_config(replace(run, model=other), [Set("base_model", name)])
-        after = State(made)
-        if after.verdict == "fits" and not new_errors(run, made):
-            how = ", trained in full" if run.adapter is None else ""
-            return f"`{name}` would fit as written{how}: {after.estimate.filled}."
+        after, how = State(made), "as written"
+        if after.verdict != "fits" and place < PLANNED:
+            found = plan(made)
+            after, how = found.end, f"with {counted(len(found.steps), 'edit')}"
+        if after.verdict == "fits" and not new_errors(run, after.run):
+            in_full = ", trained in full" if run.adapter is None else ""
+            return f"`{name}` would fit {how}{in_full}: {after.estimate.filled}."
     return ""
 
 

@@ -162,7 +162,7 @@ def passed_over_lines(answer: Answer, style: Style) -> list[str]:
     for way in answer.not_taken:
         is_short = chosen is not None and way.edits is not None and FEWER * way.edits <= chosen.changes
         if way.keeps_more or is_short or (at and way.seconds and at > MUCH * way.seconds):
-            room = f", {number(way.memory)} GiB" if (way.keeps_more or is_short) and way.memory else ""
+            room = f", {number(way.memory)} GiB" if way.memory else ""
             time = f", {seconds(way.seconds)} s a step in place of {seconds(at)}" if at and way.seconds else ""
             lines += style.prose(f"{way.title}{room}{time}; {way.because}.", "Not taken: ", indent=2)
     return lines

@@ -5,10 +5,11 @@ import re
 import pytest
 
 from advisor.documents import Set
-from advisor.engine.options import Options, room_rules
+from advisor.engine.options import Options, planner, room_rules
 from advisor.engine.other_runs import GAIN, with_masters, with_vllm, without_few_bits, without_few_bits_of_states
 from advisor.engine.smaller_model import smaller_model
-from advisor.engine.states import State
+from advisor.engine.states import Plan, State
+from advisor.run import Run
 from advisor.run.build import with_config
 
 RULES = room_rules(Options())
@@ -121,17 +122,37 @@ def test_masters_that_cost_more_or_are_there_are_not_spoken_of(make_run, text: s
     assert with_masters(make_run(text, gpus), RULES) == ""
 
 
+def planned(run: Run) -> Plan:
+    """The plan that trains the same."""
+    return planner(Options())(run, True)
+
+
+def without_steps(run: Run) -> Plan:
+    """The run as it is written."""
+    return Plan((), State(run))
+
+
 def test_the_largest_smaller_model_of_the_make_that_fits_is_named(make_run):
     run = make_run(FULL, "1x rtx-4090")
-    assert smaller_model(run).startswith("`Qwen/Qwen3-1.7B-Base` would fit as written, trained in full: ")
+    said = smaller_model(run, without_steps)
+    assert said.startswith("`Qwen/Qwen3-1.7B-Base` would fit as written, trained in full: ")
     sizes = {size: State(make_run(FULL.replace("8B", size), "1x rtx-4090")) for size in ("4B", "1.7B")}
     assert [sizes[size].verdict for size in ("4B", "1.7B")] == ["does-not-fit", "fits"]
-    assert f"{sizes['1.7B'].estimate.needed.high / 2**30:.1f} of 23.1 GiB" in smaller_model(run)
+    assert f"{sizes['1.7B'].estimate.needed.high / 2**30:.1f} of 23.1 GiB" in said
+
+
+def test_a_larger_one_that_edits_make_fit_comes_before(make_run):
+    large = FULL.replace("micro_batch_size: 1", "micro_batch_size: 16")
+    end = planned(make_run(large.replace("8B", "4B"), "1x rtx-a6000"))
+    assert end.verdict == "fits" and end.steps
+    said = smaller_model(make_run(large, "1x rtx-a6000"), planned)
+    edits = "1 edit" if len(end.steps) == 1 else f"{len(end.steps)} edits"
+    assert said == f"`Qwen/Qwen3-4B-Base` would fit with {edits}, trained in full: {end.end.estimate.filled}."
 
 
 def test_of_several_generations_the_runs_own_is_named(make_run):
     for name in ("meta-llama/Meta-Llama-3-70B", "meta-llama/Meta-Llama-3.1-70B"):
-        said = smaller_model(make_run(QLORA.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"))
+        said = smaller_model(make_run(QLORA.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"), without_steps)
         assert said.partition(" ")[0] == f"`{name.replace('70B', '8B')}`"
 
 
@@ -145,5 +166,5 @@ def test_of_several_generations_the_runs_own_is_named(make_run):
     ],
 )
 def test_a_smaller_model_is_of_the_same_sort(make_run, name: str, smaller: str):
-    said = smaller_model(make_run(FULL.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"))
+    said = smaller_model(make_run(FULL.replace("Qwen/Qwen3-8B-Base", name), "1x rtx-4090"), without_steps)
     assert said.partition(" ")[0] == smaller
