@@ -25,6 +25,8 @@ FOR_MASTERS = "pure-bf16-low-rate"
 """The note that asks for fp32 masters."""
 TOLD = frozenset({RATE, PADS})
 """Notes after which nobody should read that nothing needs to change."""
+OTHER = "changes training"
+"""The title of a way that has no better one."""
 NOTHING, NO_EDIT = "Nothing needs to change.", "No edit is needed to fit."
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
 
@@ -240,9 +242,10 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if leaves_emulation(option):
-        way = f"{edits} bring{_s(option)} it down to {end}, with fp16 in place of emulated bf16"
+        also = f" and {option.title}" if option.title != OTHER else ""
+        way = f"{edits} bring{_s(option)} it down to {end}, with fp16 in place of emulated bf16{also}"
     elif option.letter == "B":
-        title = f"{option.title}, " if option.title != "changes training" else ""
+        title = f"{option.title}, " if option.title != OTHER else ""
         way = f"Only by changing the training: {title}{edits}, {end}"
     else:
         does = f"repair{_s(option)} the rest and bring{_s(option)}" if rest else f"bring{_s(option)}"

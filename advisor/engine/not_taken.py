@@ -8,11 +8,11 @@ from advisor.engine.flowchart_status import offloads
 from advisor.engine.options import planner
 from advisor.engine.states import Plan
 from advisor.engine.ways_out import ADAPTERS, Asked
+from advisor.engine.what_changes import OFFLOADS
 from advisor.util import counted
 
 DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
 """The steps that bring DeepSpeed, and its fp32 masters with it."""
-OFFLOADS = ("offload-optimizer", "offload-params")
 MUCH_FASTER = 1.15
 EIGHT_BIT = "eight-bit-optimizer"
 BRINGS_ADAPTERS = tuple(rule for rule, _ in ADAPTERS)

@@ -10,6 +10,7 @@ MUCH = {"B": 2.0, "F": 1.25}
 MUCH_AFTER_B = 1.5
 """The same of F next to B, whose sentence is longer."""
 EMULATED = {"bf16-unsupported"}
+OFFLOADS = ("offload-optimizer", "offload-params")
 CLAUSE = regex(r"(?:[^`,;:]|`[^`]*`)+")
 
 
@@ -23,14 +24,20 @@ def what_changes(option: Option, first: str = "") -> str:
 
 
 def leaves_emulation(option: Option) -> bool:
-    """Whether all that an option changes of the training is fp16 in place of bf16 that the card emulates."""
-    return {step.rule for step in option.steps if not step.safe} == EMULATED
+    """Whether an option takes fp16 in place of bf16 that the card emulates."""
+    return {step.rule for step in option.steps if not step.safe} >= EMULATED
 
 
 def is_out_of_emulation(option: Option, same: Option) -> bool:
-    """Whether an option leaves emulation, and is much faster than the same training for it."""
-    is_known = same.letter == "A" and same.seconds and option.seconds
-    return bool(is_known) and leaves_emulation(option) and (same.seconds or 0) >= MUCH["B"] * (option.seconds or 0)
+    """Whether an option leaves emulation, and is much faster than the same training for it.
+
+    It changes nothing else of the training; or the same training needs the host, which is the last resort.
+    """
+    if same.letter != "A" or not (same.seconds and option.seconds) or not leaves_emulation(option):
+        return False
+    alone = {step.rule for step in option.steps if not step.safe} == EMULATED
+    on_host = any(step.rule in OFFLOADS for step in same.steps)
+    return (alone or on_host) and same.seconds >= MUCH["B"] * option.seconds
 
 
 def much_slower(chosen: Option, options: Sequence[Option]) -> str:

@@ -482,6 +482,9 @@ def test_the_same_training_comes_first_where_more_is_changed_than_emulated_bf16(
     same, faster = ends
     assert is_out_of_emulation(replace(faster, steps=(half,)), same)
     assert not is_out_of_emulation(replace(faster, steps=(half, other)), same)
+    on_host = replace(same, steps=(AnswerStep("offload-params", "offload-params", "", "", True),))
+    assert is_out_of_emulation(replace(faster, steps=(half, other)), on_host)
+    assert not is_out_of_emulation(replace(faster, steps=(other,)), on_host)
     assert not is_out_of_emulation(replace(faster, steps=(half,), seconds=6.0), same)
 
 
