@@ -1,4 +1,4 @@
-"""What eight bits of the base cost, beside what users have seen: bitsandbytes-foundation/bitsandbytes#465."""
+"""What eight bits of the base cost, next to what users have seen: bitsandbytes-foundation/bitsandbytes#465."""
 
 from typing import Any
 
