@@ -113,6 +113,27 @@ def test_a_length_that_must_be_cut_leaves_the_rest_of_the_training_as_it_was(mak
     assert shared.verdict == "fits" and "context-parallel" in shared.names and "shorter-sequences" not in shared.names
 
 
+def test_rows_are_not_shared_by_slow_links_where_the_host_keeps_the_training_faster(make_run):
+    text = """
+base_model: meta-llama/Llama-3.1-8B
+datasets: [{path: d, type: alpaca}]
+sequence_len: 16384
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 16
+learning_rate: 2e-5
+bf16: true
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+val_set_size: 0.02
+evals_per_epoch: 2
+"""
+    run = make_run(text, "4x rtx-4090 link=pcie-slow host=256GiB")
+    plan = planned(run)
+    assert plan.verdict == "fits" and "offload-params" in plan.names and "context-parallel" not in plan.names
+    assert plan.end.seconds < 1.2 * State(run).seconds
+
+
 FP32 = """
 base_model: meta-llama/Llama-3.2-3B
 datasets: [{path: d, type: alpaca}]
