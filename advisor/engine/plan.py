@@ -95,7 +95,7 @@ def _with_package(search: Search, part: Walk, plan: Plan) -> Plan | None:
 def _instead(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | None:
     """In place of a plan that needs what is taken last: one of any tier that trains the same without it, as fast.
 
-    That is what loses the masters that a rate needs, or shares rows between GPUs; a package is less than that.
+    That is what loses the masters that a rate needs, or shares rows between GPUs: for that, a package may come.
     """
     lost = WITHOUT_MASTERS if needs_masters(plan.end.run) else frozenset[str]()
     avoided = lost | ONLY_WAYS.keys()
@@ -103,7 +103,8 @@ def _instead(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | No
         return None
     rules = [rule.id for tier in flowchart for rule in tier.rules if rule.id not in avoided]
     slowest = EQUAL * max(_seconds(plan), search.start.seconds or 0.0)
-    for packages in (False, True) if _knows_packages(search.bases[0], rules) else (False,):
+    may_need = not ONLY_WAYS.keys().isdisjoint(plan.names) and _knows_packages(search.bases[0], rules)
+    for packages in (False, True) if may_need else (False,):
         kept = end_in(search, with_rules(search.bases[0], rules, safe_only=True, packages=packages))
         if kept is not None and _seconds(kept) <= slowest:
             return kept
