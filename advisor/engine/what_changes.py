@@ -23,9 +23,14 @@ def what_changes(option: Option, first: str = "") -> str:
     return f". What changes: {named}" if named else ""
 
 
+def _changing(option: Option) -> set[str]:
+    """The rules of an option that change the training."""
+    return {step.rule for step in option.steps if not step.safe}
+
+
 def leaves_emulation(option: Option) -> bool:
     """Whether an option takes fp16 in place of bf16 that the card emulates."""
-    return {step.rule for step in option.steps if not step.safe} >= EMULATED
+    return _changing(option) >= EMULATED
 
 
 def is_out_of_emulation(option: Option, same: Option) -> bool:
@@ -35,7 +40,7 @@ def is_out_of_emulation(option: Option, same: Option) -> bool:
     """
     if same.letter != "A" or not (same.seconds and option.seconds) or not leaves_emulation(option):
         return False
-    alone = {step.rule for step in option.steps if not step.safe} == EMULATED
+    alone = _changing(option) == EMULATED
     on_host = any(step.rule in OFFLOADS for step in same.steps)
     return (alone or on_host) and same.seconds >= MUCH["B"] * option.seconds
 

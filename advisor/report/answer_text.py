@@ -18,8 +18,9 @@ WORDS_OF_VERDICT = ("Fits", "Near the limit", "Does not fit", "Does not start", 
 BAR_LEAD = 7
 LEAST_BAR = 12
 MUCH = 1.15
-"""Times as fast: what was not taken and is less than that is told in JSON alone, unless it is as short as this:"""
+"""Times as fast: what was not taken and is less than that is told in JSON alone, unless it is much shorter."""
 FEWER = 3
+"""Times as few edits."""
 
 
 def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = "") -> list[str]:

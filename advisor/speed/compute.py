@@ -228,10 +228,8 @@ class Work:
     def int8(self, block: Block) -> Amount:
         """What is around the int8 products: inputs quantized but for outliers, outputs scaled, weights cast back."""
         made, cast = self.constants, self.constants.int8_cast_bytes.value if self.run.precision == "bf16" else 0.0
-        inputs, outputs = (
-            sum(widths) for widths in zip(*((one.n_in, one.n_out) for one in block.linears), strict=True)
-        )
-        moved = (made.int8_input_bytes.value + cast) * inputs + (made.int8_output_bytes.value + cast) * outputs
+        of_input, of_output = made.int8_input_bytes.value + cast, made.int8_output_bytes.value + cast
+        moved = sum(of_input * one.n_in + of_output * one.n_out for one in block.linears)
         weights = made.int8_weight_bytes.value * sum(one.n_in * one.n_out for one in block.linears)
         moved = block.count * (self.forwards * self.run.tokens * moved + weights)
         return self.amount("int8", "element-wise", INT8, moved=moved)

@@ -44,11 +44,11 @@ rule = Rule(
     when=applies,
     edits=edits,
     why="""
-        What `lora_modules_to_save` names is trained as a whole copy in fp32: weights, gradients and optimizer states of
-        each token's row, often many times the adapter. Only new tokens need it, and this config adds none.
+        What `lora_modules_to_save` names is trained as a whole copy: weights, gradients and optimizer states of each
+        token's row, often many times the adapter. Only new tokens need it, and this config adds none.
     """,
     cost="The rows of all tokens stay as they are; the adapter alone learns.",
-    because="Whole copies of both are trained in fp32, which only new tokens need.",
+    because="Whole copies of both are trained, which only new tokens need.",
     price="The rows of all tokens stay as they are; the adapter alone learns.",
     safe=False,
     source="peft/utils/other.py:591-660@0.20.0; axolotl/loaders/adapter.py:187-200@0.19.0",

@@ -21,9 +21,9 @@ rule = Rule(
     when=applies,
     edits=lambda run: {"no_deepspeed": True},
     why="""
-        ZeRO divides by the number of GPUs, which is one. What is left of DeepSpeed is fp32 master weights, fp32
-        gradients and buckets: 10 bytes a parameter and more beside the weights. Without it the optimizer works on the
-        bf16 weights themselves.
+        ZeRO divides by the number of GPUs, which is one. What is left of DeepSpeed is fp32 in place of bf16 for
+        gradients and optimizer states, fp32 master weights, and buckets. Without it the optimizer works on the bf16
+        weights themselves.
     """,
     cost=(
         "The fp32 masters go: an update smaller than a bf16 step of the weight is lost, which at a learning rate of "

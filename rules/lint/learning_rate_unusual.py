@@ -82,8 +82,7 @@ rule = Rule(
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
         configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
         times, from ten times below them for adapters, from four times above them where preferences or a large model
-        train all weights, and beyond all. A note
-        also where adapters learn from preferences at the rate of all weights.
+        train all weights, and beyond all. A note also where adapters learn from preferences at the rate of all weights.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=lambda: (

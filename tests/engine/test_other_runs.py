@@ -11,6 +11,7 @@ from advisor.engine.smaller_model import smaller_model
 from advisor.engine.states import Plan, State
 from advisor.run import Run
 from advisor.run.build import with_config
+from advisor.util import counted
 
 RULES = room_rules(Options())
 ZERO_1 = '{"zero_optimization": {"stage": 1, "reduce_bucket_size": 50000000}, "bf16": {"enabled": true}}'
@@ -146,7 +147,7 @@ def test_a_larger_one_that_edits_make_fit_comes_before(make_run):
     end = planned(make_run(large.replace("8B", "4B"), "1x rtx-a6000"))
     assert end.verdict == "fits" and end.steps
     said = smaller_model(make_run(large, "1x rtx-a6000"), planned)
-    edits = "1 edit" if len(end.steps) == 1 else f"{len(end.steps)} edits"
+    edits = counted(len(end.steps), "edit")
     assert said == f"`Qwen/Qwen3-4B-Base` would fit with {edits}, trained in full: {end.end.estimate.filled}."
 
 
